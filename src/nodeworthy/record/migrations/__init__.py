@@ -6,6 +6,7 @@ two that start together one waits and then finds nothing to do. There is no way 
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from nodeworthy.record.engine import writing
 
 HEAD: Final = "0001"
 _LOCK: Final = 0x6E6F6465  # PostgreSQL advisory lock of schema changes ("node")
+_ONE_AT_A_TIME: Final = threading.Lock()  # Alembic keeps its context in module globals
 
 
 def current(connection: sa.Connection) -> str | None:
@@ -47,7 +49,7 @@ def upgrade(engine: sa.Engine, revision: str = HEAD) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    with writing(engine) as connection, connection.begin():
+    with _ONE_AT_A_TIME, writing(engine) as connection, connection.begin():
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         config.attributes["connection"] = connection
