@@ -76,6 +76,14 @@ class Answer:
     sources: tuple[SourceView, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAnswer(Answer):
+    """A list. `total` and `next_cursor` are filled in by the API when it cuts the list into pages."""
+
+    total: int | None = None
+    next_cursor: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
     what: str
@@ -303,7 +311,7 @@ class StatusAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodesAnswer(Answer):
+class NodesAnswer(ListAnswer):
     items: tuple[NodeView, ...]
     not_known: tuple[str, ...] = ()
 
@@ -346,7 +354,7 @@ class HistoryAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingsAnswer(Answer):
+class FindingsAnswer(ListAnswer):
     items: tuple[FindingView, ...]
     not_known: tuple[str, ...] = ()
 
@@ -359,7 +367,7 @@ class FindingAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentsAnswer(Answer):
+class IncidentsAnswer(ListAnswer):
     items: tuple[IncidentView, ...]
 
 
@@ -370,7 +378,7 @@ class IncidentAnswer(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WouldAnswer(Answer):
+class WouldAnswer(ListAnswer):
     """`agreement` counts the items by what people did about them."""
 
     items: tuple[WouldView, ...]
