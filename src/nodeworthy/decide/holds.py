@@ -1,0 +1,77 @@
+"""Findings → the holds they ask for. Pure: the same findings, holds, policy and time give the same holds.
+
+A true finding of a check with an effect asks for one hold on its component. Self-evident evidence asks at once;
+shareable evidence first waits out the settle window, visibly. A hold ends when its finding is false; while the
+finding is unknown the hold stays, because "cannot see" is not "fine". In observe mode every hold is in the state
+`would`: it is shown and nothing is written outside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from nodeworthy.decide.policy import Policy
+from nodeworthy.model.catalogue import Catalogue
+from nodeworthy.model.finding import Finding, Incident, Locality, Verdict
+from nodeworthy.model.hold import Effect, Hold, HoldState, Owner, OwnerKind
+
+OURS = Owner(OwnerKind.NODEWORTHY, "")
+SETTLING = "settling"
+
+
+def hold_key(finding_key: str, since: float) -> str:
+    """Short, stable and readable aloud: `h-` and six hex digits of what is held, why and since when."""
+    return "h-" + hashlib.sha256(f"{finding_key}|{since:.3f}".encode()).hexdigest()[:6]
+
+
+def want(
+    findings: Mapping[str, Finding],
+    catalogue: Catalogue,
+    incidents: Iterable[Incident],
+    held: Mapping[str, Hold],
+    policy: Policy,
+    now: float,
+) -> dict[str, Hold]:
+    """All holds in force after this turn, by finding key; those that just ended are `lifted` with their time."""
+    shared = {key: incident for incident in incidents if incident.origin for key in incident.findings}
+    wanted: dict[str, Hold] = {}
+    for key, finding in findings.items():
+        check = catalogue.checks.get(finding.check)
+        if finding.verdict is not Verdict.TRUE or check is None or not check.effect:
+            continue
+        before = held.get(key)
+        if before is not None and before.state is HoldState.LIFTED:
+            before = None
+        hold = Hold(
+            key=before.key if before else hold_key(key, finding.since),
+            subject=finding.component,
+            effect=Effect(check.effect),
+            owner=OURS,
+            state=HoldState.WOULD,
+            reason=finding.summary,
+            since=before.since if before else now,
+            evidence=finding.evidence,
+            because=(key,),
+            clears=finding.clears or check.clears,
+        )
+        wanted[key] = replace(hold, waiting_for=_waiting_for(finding, shared.get(key), policy, now))
+    for key, hold in held.items():
+        if key in wanted or hold.state is HoldState.LIFTED:
+            continue
+        finding_now = findings.get(key)
+        if finding_now is not None and finding_now.verdict is Verdict.UNKNOWN:
+            wanted[key] = replace(hold, waiting_for="to see again: what it rests on is unknown now")
+        else:
+            wanted[key] = replace(hold, state=HoldState.LIFTED, ended=now, waiting_for="")
+    return wanted
+
+
+def _waiting_for(finding: Finding, shared: Incident | None, policy: Policy, now: float) -> str:
+    if finding.locality is Locality.SELF_EVIDENT:
+        return ""
+    if shared is not None:
+        return f"the origin of incident {shared.key}: {shared.origin} is suspected, not this node"
+    left = finding.since + policy.settle_s - now
+    return f"a common cause, for {left:.0f} s more ({SETTLING})" if left > 0 else ""

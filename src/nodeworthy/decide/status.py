@@ -1,0 +1,91 @@
+"""The one word for each node: scheduler state, marks and findings → serving, suspect, out, failed or unknown.
+
+The scheduler's own flags come first, because they say what is so; findings can only make a serving node suspect.
+What is not known is said: no scheduler answer, a node the scheduler does not list, telemetry that ought to be there
+and is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodeworthy.decide.marks import MarkView
+from nodeworthy.model.finding import Finding, Severity, Verdict
+from nodeworthy.model.hold import Owner, OwnerKind
+from nodeworthy.model.scheduler import BaseState, SchedulerNode
+from nodeworthy.model.status import NodeState, NodeStatus
+
+SCHEDULER = Owner(OwnerKind.SCHEDULER, "slurm")
+ADVERSE = frozenset({Severity.ERROR, Severity.FATAL})
+POWER_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"})
+
+
+def status_of(
+    name: str,
+    node: SchedulerNode | None,
+    mark: MarkView | None,
+    findings: Sequence[Finding],
+    blind: str,
+) -> NodeStatus:
+    """`node` is None where the scheduler does not list it or does not answer; `blind` says what is not seen."""
+    if node is None:
+        return NodeStatus(
+            name,
+            NodeState.UNKNOWN,
+            blind or "the scheduler does not list this node",
+            next="check the name in the fleet file, or why the scheduler is silent",
+        )
+    state, reason, owner = _by_scheduler(node, mark)
+    since = node.mark.at if node.mark and state is not NodeState.SERVING else None
+    if state is not NodeState.SERVING:
+        return NodeStatus(name, state, reason, owner, since, _next(state, owner))
+    adverse = [f for f in findings if f.verdict is Verdict.TRUE and f.severity in ADVERSE]
+    if adverse:
+        worst = min(adverse, key=lambda f: (f.severity is not Severity.FATAL, f.since))
+        return NodeStatus(name, NodeState.SUSPECT, worst.summary, None, worst.since, worst.action)
+    if blind:
+        return NodeStatus(name, NodeState.UNKNOWN, blind, next="mend the source; nothing is held against the node")
+    return NodeStatus(name, NodeState.SERVING, "")
+
+
+def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState, str, Owner | None]:
+    text = node.mark.reason if node.mark else ""
+    owner = mark.owner if mark else None
+    if node.base is BaseState.UNKNOWN or node.base is BaseState.FUTURE:
+        return NodeState.UNKNOWN, f"the scheduler says {node.state}: it has not registered yet", SCHEDULER
+    if node.has("INVALID_REG"):
+        return NodeState.FAILED, text or "it registers less than the scheduler's configuration says", owner or SCHEDULER
+    if node.has("REBOOT_ISSUED") or node.has("REBOOT_REQUESTED"):
+        done = "issued" if node.has("REBOOT_ISSUED") else "requested"
+        return NodeState.OUT, f"reboot {done}: {text}" if text else f"reboot {done}", owner
+    if node.base in (BaseState.DOWN, BaseState.ERROR):
+        return NodeState.FAILED, text or "down, no reason given", owner or SCHEDULER
+    if node.has("NOT_RESPONDING"):
+        return NodeState.FAILED, text or "its slurmd does not answer", SCHEDULER
+    if node.has("DRAIN") or node.has("FAIL"):
+        word = "draining" if node.draining else "drained" if node.has("DRAIN") else "set to fail"
+        return NodeState.OUT, text or f"{word}, no reason given", owner
+    if node.has("MAINTENANCE") or node.has("RESERVED"):
+        what = "maintenance reservation" if node.has("MAINTENANCE") else "reservation"
+        return NodeState.OUT, f"{what} {node.reservation or ''}".rstrip(), Owner(OwnerKind.PERSON, "reservation")
+    if not POWER_FLAGS.isdisjoint(node.flags):
+        return NodeState.OUT, "power saving: " + ", ".join(sorted(POWER_FLAGS & node.flags)).lower(), SCHEDULER
+    return NodeState.SERVING, "", None
+
+
+def _next(state: NodeState, owner: Owner | None) -> str:
+    if state is NodeState.UNKNOWN:
+        return "look at it: it may not have booted"
+    if owner is None:
+        return "find out whose mark it is"
+    match owner.kind:
+        case OwnerKind.PERSON:
+            return f"ask {owner.name}; only they or a colleague should lift it"
+        case OwnerKind.SCHEDULER:
+            return "find the cause named in the reason, then resume it"
+        case OwnerKind.HEALTH_PROGRAM:
+            return f"see what {owner.name or 'the health program'} found"
+        case OwnerKind.NODEWORTHY:
+            return "see the hold"
+        case OwnerKind.SOMEONE:
+            return "the slot says root, which proves nobody: ask around before you resume it"

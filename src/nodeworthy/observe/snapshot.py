@@ -1,0 +1,83 @@
+"""The snapshot: what the observers saw last. Observers write it, the turn takes it, nothing else touches it.
+
+All of it lives in the event loop's thread. `take` hands the turn an immutable `Seen`; log events are handed over
+exactly once, together with the cursors that stood behind them, so that both can be committed in one transaction.
+A turn that fails gives its events back with `put_back`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodeworthy.model.event import LogEvent
+from nodeworthy.model.scheduler import SchedulerSnapshot
+from nodeworthy.ports import TelemetryBatch
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """How a source is doing. Times are POSIX seconds, None where it has not happened yet.
+
+    `problem` is the sentence of the last failure, empty after a good answer. `notes` are what a good answer could
+    not tell (a reason each).
+    """
+
+    name: str
+    kind: str  # scheduler | exporter | prometheus | log
+    interval_s: float
+    since: float
+    last_ok: float | None = None
+    last_try: float | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    unknown_names: tuple[str, ...] = ()
+
+    @property
+    def limit_s(self) -> float:
+        """Older than this it is late: three missed rounds, and never less than ten seconds."""
+        return max(3 * self.interval_s, 10.0)
+
+    def age(self, now: float) -> float | None:
+        return None if self.last_ok is None else max(0.0, now - self.last_ok)
+
+    def lost(self, now: float) -> bool:
+        """Whether what it said last may no longer be taken for the present."""
+        age = self.age(now)
+        return (now - self.since if age is None else age) > self.limit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One consistent view of the snapshot, for one turn."""
+
+    scheduler: SchedulerSnapshot | None
+    batches: tuple[TelemetryBatch, ...]
+    events: tuple[LogEvent, ...]
+    cursors: Mapping[str, Mapping[str, object]]
+    sources: Mapping[str, SourceReading]
+
+
+@dataclass
+class Snapshot:
+    """The mutable meeting place. `scheduler` and each batch are kept until replaced; staleness is judged later."""
+
+    scheduler: SchedulerSnapshot | None = None
+    batches: dict[str, TelemetryBatch] = field(default_factory=dict)
+    events: list[LogEvent] = field(default_factory=list)
+    cursors: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    sources: dict[str, SourceReading] = field(default_factory=dict)
+
+    def take(self) -> Seen:
+        seen = Seen(
+            scheduler=self.scheduler,
+            batches=tuple(self.batches.values()),
+            events=tuple(self.events),
+            cursors=dict(self.cursors),
+            sources=dict(self.sources),
+        )
+        self.events.clear()
+        return seen
+
+    def put_back(self, events: Sequence[LogEvent]) -> None:
+        self.events[:0] = events
