@@ -12,12 +12,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 from nodeworthy import __version__
+from nodeworthy.decide.people import Agreement
 from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Severity, Trust, Verdict
 from nodeworthy.model.hold import Effect, HoldState, OwnerKind
+from nodeworthy.model.status import NodeState
 from nodeworthy.service.views import (
     AboutAnswer,
-    Agreement,
     CheckState,
     CheckView,
     DoctorAnswer,
@@ -39,7 +40,6 @@ from nodeworthy.service.views import (
     NeedView,
     NodeAnswer,
     NodesAnswer,
-    NodeState,
     NodeView,
     OwnerView,
     PersonAct,
@@ -133,7 +133,7 @@ WOULD = (
         clears="8 of 8 GPUs are seen",
         waiting_for="job 88101 to end",
         agreement=Agreement.AFTER,
-        people=PersonAct("drained", "alice", NOW - 86400, "gpu missing, ticket 4411"),
+        people=PersonAct("took out", "alice", NOW - 86400, "gpu missing, ticket 4411"),
         lead_s=3600.0,
     ),
 )
@@ -273,9 +273,7 @@ def details(view: NodeView) -> ExplainAnswer:
         node=view,
         serial="SN-" + name.upper(),
         names={"slurm lab": name, "syslog": name + ".cluster"},
-        scheduler=scheduler(
-            name, view.scheduler_state or "UNKNOWN", reason=view.reason or None if name in ("n3", "n4") else None
-        ),
+        scheduler=scheduler(name, view.scheduler_state or "UNKNOWN", **SLOTS.get(name, {})),
         marks=marks,
         jobs=jobs,
         findings=found,

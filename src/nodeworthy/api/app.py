@@ -23,6 +23,7 @@ from nodeworthy.api import pages, problems
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.finding import Verdict
 from nodeworthy.model.nodeset import unfold
+from nodeworthy.model.status import NodeState
 from nodeworthy.service.views import (
     AboutAnswer,
     DoctorAnswer,
@@ -37,7 +38,6 @@ from nodeworthy.service.views import (
     Names,
     NodeAnswer,
     NodesAnswer,
-    NodeState,
     StatusAnswer,
     Views,
     WouldAnswer,

@@ -14,7 +14,7 @@ from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
 from nodeworthy.cli.page import answer_extra
 from nodeworthy.cli.select import complete_nodes, label_option, nodes_argument, say_not_known, selection
-from nodeworthy.cli.span import SPAN
+from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
 
 # what is not well comes first
@@ -150,7 +150,7 @@ HISTORY = (
 
 @node.command("history", epilog="Example:  nodeworthy node history n2 --since 7d")
 @click.argument("name", shell_complete=complete_nodes)
-@click.option("--since", type=SPAN, help="Only the last 90m, 12h, 7d, or since 2026-11-30[T12:00].")
+@click.option("--since", type=SINCE, help="Only the last 90m, 12h, 7d, or since 2026-11-30[T12:00].")
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="At most so many, the newest."
 )

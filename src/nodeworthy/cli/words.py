@@ -6,6 +6,7 @@ and TERM=dumb are obeyed).
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -13,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+from nodeworthy.model.duration import format_duration
 
 UNKNOWN = "?"
 GLYPHS: Mapping[str, str] = {
@@ -43,6 +46,7 @@ def now() -> float:
 
 
 def colour_wanted() -> bool:
+    """Whether the reader is a terminal that wants colour (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -62,15 +66,8 @@ def bold(text: str) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """A duration in at most two units: `6s`, `11m`, `3h20m`, `2d4h`."""
-    if seconds is None:
-        return UNKNOWN
-    whole = int(abs(seconds))
-    for size, unit, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "m")):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size}{unit}{rest}{small}" if rest else f"{whole // size}{unit}"
-    return f"{whole // 60}m" if whole >= 60 else f"{whole}s"
+    """A duration in at most two units, to the second: `6s`, `11m`, `3h20m`, `2d4h`."""
+    return UNKNOWN if seconds is None else format_duration(math.floor(abs(seconds)))
 
 
 def ago(at: float | None) -> str:

@@ -15,7 +15,7 @@ from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_rows
 from nodeworthy.cli.page import answer_extra, block
 from nodeworthy.cli.select import label_option, nodes_argument, say_not_known, selection
-from nodeworthy.cli.span import SPAN
+from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
 
 COLUMNS = (
@@ -38,7 +38,7 @@ _STATE_ORDER = {"would": 0, "wanted": 0, "enforced": 0, "lifting": 1, "lifted": 
 @click.command(epilog="Example:  nodeworthy would --since 7d\n\nExit codes: 0 shown, 1 a name is not known.")
 @nodes_argument
 @label_option
-@click.option("--since", type=SPAN, help="Also what was and has ended: the last 12h, 7d, or since 2026-11-30[T12:00].")
+@click.option("--since", type=SINCE, help="Also what was and has ended: the last 12h, 7d, or since 2026-11-30[T12:00].")
 @click.option("--brief", is_flag=True, help="A line for each, without evidence.")
 @output_options
 @watch_option
@@ -112,7 +112,8 @@ def _people(item: Mapping[str, Any]) -> str:
         lead = f", {words.span(item['lead_s'])} {'after' if item['lead_s'] >= 0 else 'before'} we would have"
     text = f' ("{act["text"]}")' if act["text"] else ""
     who = act["who"] or "somebody"
-    return f"{item['agreement']}: {who} {act['what']} it {words.ago(act['at'])}{lead}{text}"
+    did = {"took out": "took it out", "put back": "put it back"}.get(act["what"], act["what"])
+    return f"{item['agreement']}: {who} {did} {words.ago(act['at'])}{lead}{text}"
 
 
 def agreement(counts: Mapping[str, int]) -> str:

@@ -17,18 +17,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from nodeworthy.decide.people import Agreement
 from nodeworthy.model.finding import Severity, Trust, Verdict
 from nodeworthy.model.hold import Effect, HoldState, OwnerKind
-
-
-class NodeState(StrEnum):
-    """The one word for a node. Only SERVING is well."""
-
-    SERVING = "serving"  # takes new work, and nothing speaks against it
-    SUSPECT = "suspect"  # takes new work, and something speaks against it
-    OUT = "out"  # somebody's mark (drain, reservation, planned reboot) keeps new work off
-    FAILED = "failed"  # the scheduler cannot use it: down, not responding, invalid registration
-    UNKNOWN = "unknown"  # nothing (or too little) is known of it now
+from nodeworthy.model.status import NodeState
 
 
 class SourceState(StrEnum):
@@ -43,16 +35,6 @@ class CheckState(StrEnum):
     WARN = "warn"
     FAIL = "fail"
     UNKNOWN = "unknown"
-
-
-class Agreement(StrEnum):
-    """What people did about a thing that we would have held."""
-
-    BEFORE = "people did too, before us"
-    AFTER = "people did too, after us"
-    NOT = "people did not"
-    RESUMED = "people put it back"
-    TOO_EARLY = "too early to tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +160,8 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True)
 class PersonAct:
-    """What a person did, as the scheduler recorded it. `who` is what its slot says, which proves nobody."""
+    """What a person did, as the scheduler recorded it. `what`: took out | put back. `who` is what its slot says,
+    which proves nobody."""
 
     what: str
     who: str
