@@ -15,8 +15,8 @@ import click
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options
 from nodeworthy.cli.output import Column, output_options, print_rows
-from nodeworthy.cli.page import answer_extra
-from nodeworthy.errors import NodeworthyError
+from nodeworthy.cli.page import answer_extra, block
+from nodeworthy.errors import BadFile, NodeworthyError, Problem
 
 _ORDER = {"fail": 0, "unknown": 1, "warn": 2, "ok": 3}
 COLUMNS = (
@@ -48,9 +48,10 @@ def doctor(client: Client, config_file: str | None, output: str) -> None:
         items.append(_configuration(config_file))
     well = all(item["state"] == "ok" for item in items)
     rows = sorted(items, key=lambda item: _ORDER[item["state"]])
-    print_rows(rows, COLUMNS, output, schema="nodeworthy.doctor/1", extra={**extra, "well": well})
-    if output in ("table", "wide"):
-        click.echo(verdict(rows), err=True)
+    if output == "table":
+        click.echo(render(rows))
+    else:
+        print_rows(rows, COLUMNS, output, schema="nodeworthy.doctor/1", extra={**extra, "well": well})
     sys.exit(0 if well else 3)
 
 
@@ -61,18 +62,31 @@ def _check(name: str, state: str, sentence: str, remedy: str = "") -> dict[str, 
 def _configuration(path: str) -> dict[str, str]:
     from nodeworthy.wiring.config import load
 
+    remedy = f"nodeworthy config check {path}"
     try:
-        _, warnings = load(path)
-    except NodeworthyError as error:
-        return _check("configuration", "fail", str(error), error.hint)
-    if warnings:
-        return _check("configuration", "warn", "; ".join(str(w) for w in warnings), f"nodeworthy config check {path}")
+        _, problems = load(path)
+    except BadFile as error:
+        return _check("configuration", "fail", _first(error.problems), remedy)
+    if problems:
+        return _check("configuration", "warn", _first(problems), remedy)
     return _check("configuration", "ok", f"{path} is valid")
 
 
-def verdict(rows: Sequence[Mapping[str, Any]]) -> str:
-    """One sentence: is it us?"""
+def _first(problems: Sequence[Problem]) -> str:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}"
+
+
+def render(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The verdict first (is it us?), then each check, what is not well on top, with its remedy."""
     bad = [row["name"] for row in rows if row["state"] != "ok"]
-    if not bad:
-        return "Nodeworthy can see and work."
-    return f"{words.count(len(bad), 'check')} of {len(rows)} not well: {', '.join(bad)}"
+    count = f"{len(bad)} of {words.count(len(rows), 'check')}"
+    lines = [f"Not well: {count} ({', '.join(bad)})." if bad else "Nodeworthy can see and work."]
+    for row in rows:
+        lines += [words.paint(line, row["state"]) for line in block(words.mark(row["state"]), [_says(row)])]
+        lines += block("", [f"try: {row['remedy']}"] if row["remedy"] else [])
+    return "\n".join(lines)
+
+
+def _says(row: Mapping[str, Any]) -> str:
+    return f"{row['name']}: {row['sentence']}"
