@@ -346,7 +346,8 @@ class MemoryViews:
             needs=self.needs,
             would=1 if self.needs else 0,
             incidents=1,
-            findings=Counter(f.severity for f in FINDINGS),
+            findings=Counter(f.severity for f in FINDINGS if f.verdict is Verdict.TRUE),
+            findings_unknown=1,
             unknown=unknown if self.needs else (),
             turn=TurnView(
                 812, NOW - 2, 0.041, 5.0, (LoopView("turn", 2.0, 15.0, False), LoopView("slurm", 4.0, 90.0, False))

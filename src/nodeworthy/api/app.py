@@ -97,10 +97,21 @@ def create_app(
     )
     problems.install(app)
     _health_routes(app, views, registry or CollectorRegistry(), loops)
+    _status_routes(app, views)
     _node_routes(app, views)
     _finding_routes(app, views)
     _ledger_routes(app, views, sleep)
     _with_problem_schema(app)
+    return app
+
+
+def create_metrics_app(
+    views: Views, registry: CollectorRegistry, loops: Callable[[], tuple[LoopView, ...]] = tuple
+) -> FastAPI:
+    """Only `/metrics`, `/healthz` and `/readyz`: what may be served on TCP, where nobody knows who asks."""
+    app = FastAPI(title="Nodeworthy metrics", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    problems.install(app)
+    _health_routes(app, views, registry, loops)
     return app
 
 
@@ -125,6 +136,8 @@ def _health_routes(
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": media_type})
 
+
+def _status_routes(app: FastAPI, views: Views) -> None:
     @app.get("/v1/about", tags=["health"], summary="Who answers, and who you are to it")
     def about(request: Request, response: Response) -> AboutAnswer:
         """Version, fleet, mode and the server's clock. The header `Nodeworthy-Actor` names you as the kernel does."""

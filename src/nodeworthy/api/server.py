@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import os
 import pwd
+import shutil
 import socket
 import stat
 import struct
@@ -64,8 +65,8 @@ class PeerProtocol(HttpToolsProtocol):
 
 
 @contextlib.contextmanager
-def listening(path: Path, mode: int = 0o660) -> Iterator[socket.socket]:
-    """A listening Unix socket at `path`, for this instance alone. Removes it at the end.
+def listening(path: Path, mode: int = 0o660, group: str = "") -> Iterator[socket.socket]:
+    """A listening Unix socket at `path`, for this instance alone, for its owner and `group`. Removes it at the end.
 
     Raises `NotAllowed` if another instance lives or the directory may not be written, `BadRequest` if the
     path is unusable (too long, or a file that is not a socket).
@@ -81,7 +82,7 @@ def listening(path: Path, mode: int = 0o660) -> Iterator[socket.socket]:
     try:
         _take(lock, path)
         _clear(path)
-        with _bound(path, mode) as listener:
+        with _bound(path, mode, group) as listener:
             yield listener
             path.unlink(missing_ok=True)
     finally:
@@ -112,12 +113,14 @@ def _clear(path: Path) -> None:
     path.unlink()
 
 
-def _bound(path: Path, mode: int) -> socket.socket:
+def _bound(path: Path, mode: int, group: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         # nobody can connect before listen(), so the mode is right before the first connection
         listener.bind(str(path))
         path.chmod(mode)
+        if group:
+            _give(path, group)
         listener.listen(128)
         listener.setblocking(False)
     except OSError as error:
@@ -126,6 +129,33 @@ def _bound(path: Path, mode: int) -> socket.socket:
             f"cannot listen on {path}: {error}", hint="a socket path has at most 107 bytes, in a writable directory"
         ) from error
     return listener
+
+
+def _give(path: Path, group: str) -> None:
+    try:
+        shutil.chown(path, group=group)
+    except (LookupError, PermissionError) as error:
+        raise BadRequest(
+            f"cannot give {path} to the group {group!r}: {error}",
+            hint="`socket_group` must exist, and Nodeworthy must be a member of it",
+        ) from error
+
+
+def tcp_listener(address: str) -> socket.socket:
+    """A listening TCP socket at HOST:PORT (`metrics_listen`); an IPv6 host stands in brackets."""
+    host, _, port = address.rpartition(":")
+    try:
+        listener = socket.create_server((host.strip("[]"), int(port)), family=_family(host))
+    except (OSError, ValueError, OverflowError) as error:
+        raise BadRequest(
+            f"cannot listen on {address!r}: {error}", hint="write `metrics_listen` as 127.0.0.1:9465, on a free port"
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if host.startswith("[") else socket.AF_INET
 
 
 class _Server(uvicorn.Server):

@@ -275,7 +275,7 @@ class NeedView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusAnswer(Answer):
-    """`needs` is sorted: the worst first. `well` is true only if nothing needs a person and no node is unknown."""
+    """`findings` counts those that are true, `findings_unknown` those without an answer. `needs` is sorted: the worst first. `well` is true only if nothing needs a person and no node is unknown."""
 
     fleet: str
     mode: str
@@ -288,6 +288,7 @@ class StatusAnswer(Answer):
     would: int
     incidents: int
     findings: Mapping[Severity, int]
+    findings_unknown: int
     unknown: tuple[UnknownView, ...]
     turn: TurnView
     well: bool

@@ -9,6 +9,7 @@ is generated from these models.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from nodeworthy.cli.client import SYSTEM_SOCKET, user_socket
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.duration import format_duration, parse_duration
+from nodeworthy.model.nodeset import unfold
 
 SYSTEM_STATE = "/var/lib/nodeworthy"
 
@@ -61,6 +63,27 @@ def _web_address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{parts.scheme or 'this'} is not an address; write it as http://HOST:PORT/PATH")
     return _no_secret_in(url)
+
+
+def unfold_addresses(targets: Iterable[str]) -> tuple[str, ...]:
+    """`http://n[1-2]:9400/metrics` → one address a node. An IPv6 address in brackets stays what it is."""
+    found: list[str] = []
+    for target in targets:
+        scheme, slashes, rest = target.partition("://")
+        host, port_and_path = _split_host(rest)
+        names = (host,) if host.startswith("[") or "[" not in host else unfold(host)
+        found += [f"{scheme}{slashes}{name}{port_and_path}" for name in names]
+    return tuple(found)
+
+
+def _split_host(rest: str) -> tuple[str, str]:
+    """`n[1-2]:9400/metrics` → (`n[1-2]`, `:9400/metrics`)"""
+    depth = 0
+    for place, letter in enumerate(rest):
+        depth += (letter == "[") - (letter == "]")
+        if depth == 0 and letter in ":/":
+            return rest[:place], rest[place:]
+    return rest, ""
 
 
 class Section(BaseModel):
@@ -134,9 +157,14 @@ class Exporters(Section):
     def addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not value:
             raise ValueError("name at least one target")
-        for target in value:
-            _web_address(target.replace("[", "").replace("]", ""))
+        for target in unfold_addresses(value):
+            _web_address(target)
         return value
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every exporter's address, node sets unfolded."""
+        return unfold_addresses(self.targets)
 
     @field_validator("interval")
     @classmethod
