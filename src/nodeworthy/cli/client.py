@@ -1,0 +1,203 @@
+"""Asks a running `nodeworthy serve` over its Unix socket.
+
+`http.client` and nothing more: start-up time counts, and the answers are plain JSON. Everything that can go
+wrong between two processes on one machine gets its own sentence and its own next step.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar, cast
+from urllib.parse import quote, urlencode
+
+import click
+
+from nodeworthy.errors import (
+    BadRequest,
+    Broken,
+    Garbled,
+    NodeworthyError,
+    NotAllowed,
+    NotKnown,
+    Refused,
+    TimedOut,
+    Unreachable,
+)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Params = Mapping[str, object]
+
+SYSTEM_SOCKET = "/run/nodeworthy/nodeworthy.sock"
+PAGE = 1000
+
+
+def user_socket(environ: Mapping[str, str] = os.environ) -> str:
+    """Where an instance started by an ordinary user listens."""
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    return f"{runtime}/nodeworthy.sock" if runtime else f"/tmp/nodeworthy-{os.getuid()}/nodeworthy.sock"
+
+
+def find_socket(environ: Mapping[str, str] = os.environ) -> str:
+    """NODEWORTHY_SOCKET, or else the system's socket, or else the user's own where only that one exists."""
+    chosen = environ.get("NODEWORTHY_SOCKET")
+    if chosen:
+        return chosen
+    own = user_socket(environ)
+    return own if os.path.exists(own) and not os.path.exists(SYSTEM_SOCKET) else SYSTEM_SOCKET  # noqa: PTH110
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float | None) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Client:
+    """One conversation with one instance. `timeout_s` bounds every wait for it."""
+
+    _KINDS: ClassVar[Mapping[str, type[NodeworthyError]]] = {
+        kind.code: kind for kind in (BadRequest, NotAllowed, NotKnown, Refused, TimedOut, Unreachable, Garbled, Broken)
+    }
+
+    def __init__(self, path: str, timeout_s: float = 10.0) -> None:
+        self.path = path
+        self.timeout_s = timeout_s
+
+    def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
+        """The JSON answer of a read. Raises the server's own error, or one that says why there is no answer."""
+        connection, response = self._request(path, params, self.timeout_s)
+        try:
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._lost(error) from error
+        finally:
+            connection.close()
+        document = _parse(body, self.path)
+        if response.status >= 400:
+            raise self._problem(response.status, document)
+        return document
+
+    def pages(self, path: str, params: Params | None = None) -> dict[str, Any]:
+        """All pages of a list as one answer."""
+        answer = self.get(path, {**(params or {}), "limit": PAGE})
+        cursor = answer.get("next_cursor")
+        while cursor:
+            page = self.get(path, {**(params or {}), "limit": PAGE, "cursor": cursor})
+            answer["items"].extend(page["items"])
+            cursor = page.get("next_cursor")
+        answer.pop("next_cursor", None)
+        return answer
+
+    def events(self, after: int) -> Iterator[dict[str, Any]]:
+        """Entries of the ledger as they happen, from `after` on. Ends when the server ends the stream."""
+        # the server sends a comment every 15 s; twice that without a byte is a dead stream
+        connection, response = self._request("/v1/events", {"after": after}, max(self.timeout_s, 30.0))
+        try:
+            if response.status >= 400:
+                raise self._problem(response.status, _parse(response.read(), self.path))
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield _parse(line[6:], self.path)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._lost(error) from error
+        finally:
+            connection.close()
+
+    def _request(
+        self, path: str, params: Params | None, timeout_s: float
+    ) -> tuple[_UnixConnection, http.client.HTTPResponse]:
+        query = urlencode({k: v for k, v in (params or {}).items() if v is not None}, doseq=True)
+        connection = _UnixConnection(self.path, timeout_s)
+        try:
+            connection.request("GET", path + ("?" + query if query else ""), headers={"Accept": "application/json"})
+            return connection, connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> NodeworthyError:
+        if isinstance(error, FileNotFoundError):
+            return Unreachable(
+                f"no Nodeworthy is running here: there is no socket {self.path}",
+                hint="start one with `nodeworthy serve` (or `systemctl start nodeworthy`), or name its socket with "
+                "--socket or NODEWORTHY_SOCKET",
+            )
+        if isinstance(error, ConnectionRefusedError):
+            return Unreachable(
+                f"Nodeworthy has stopped: its socket {self.path} is there and nobody answers",
+                hint="see why with `journalctl -u nodeworthy -n 50`, then `systemctl restart nodeworthy`",
+            )
+        if isinstance(error, PermissionError):
+            return NotAllowed(
+                f"you may not use {self.path}",
+                hint="ask to be put into the group that owns the socket (`ls -l` shows it), or use sudo",
+            )
+        if isinstance(error, TimeoutError):
+            return TimedOut(
+                f"Nodeworthy did not answer on {self.path} within {self.timeout_s:g} s",
+                hint="wait longer with --timeout, or look at `journalctl -u nodeworthy -n 50`",
+            )
+        if isinstance(error, http.client.HTTPException):
+            return Garbled(
+                f"what answers on {self.path} broke off or does not speak HTTP ({type(error).__name__})",
+                hint="is this the socket of a Nodeworthy? `nodeworthy doctor` tells",
+            )
+        return Unreachable(f"lost Nodeworthy on {self.path}: {error}", hint="try again; is it being restarted?")
+
+    def _problem(self, status: int, document: Mapping[str, Any]) -> NodeworthyError:
+        kind = self._KINDS.get(str(document.get("code")), NodeworthyError)
+        detail = str(document.get("detail") or f"HTTP status {status}")
+        error = kind(detail, hint=str(document.get("hint") or ""))
+        cause: NodeworthyError | None = None
+        for sentence in reversed(document.get("causes") or []):
+            outer = NodeworthyError(str(sentence))
+            outer.__cause__ = cause
+            cause = outer
+        error.__cause__ = cause
+        return error
+
+
+def _parse(body: bytes, where: str) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise Garbled(
+            f"the answer from {where} is not JSON: {body[:80]!r}", hint="is this the socket of a Nodeworthy?"
+        ) from error
+    if not isinstance(document, dict):
+        raise Garbled(f"the answer from {where} is not an object: {body[:80]!r}")
+    return document
+
+
+def segment(name: str) -> str:
+    """A name as a part of a path."""
+    return quote(name, safe="@:")
+
+
+def client_options(command: Command) -> Command:
+    """Adds `--socket` and `--timeout` to a command; the callback gets a `client`."""
+    import functools
+
+    @functools.wraps(command)
+    def with_client(*args: Any, socket_path: str | None, timeout: float, **kwargs: Any) -> Any:
+        return command(*args, client=Client(socket_path or find_socket(), timeout), **kwargs)
+
+    decorated = click.option(
+        "--timeout", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds to wait."
+    )(with_client)
+    decorated = click.option(
+        "--socket",
+        "socket_path",
+        type=click.Path(),
+        help="Socket of the instance to ask (default: NODEWORTHY_SOCKET, or /run/nodeworthy/nodeworthy.sock).",
+    )(decorated)
+    return cast(Command, decorated)

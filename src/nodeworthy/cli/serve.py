@@ -1,0 +1,31 @@
+"""`nodeworthy serve`: the control plane in observe mode."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(
+    epilog="Example:  nodeworthy serve --config /etc/nodeworthy/nodeworthy.toml\n\n"
+    "Exit codes: 0 stopped as asked, 1 failed, 2 the configuration is wrong, 4 another instance serves this socket."
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(),
+    envvar="NODEWORTHY_CONFIG",
+    help="Configuration file (default: /etc/nodeworthy/nodeworthy.toml if there, else the defaults).",
+)
+@click.option("--fleet", type=click.Path(), help="Fleet file, instead of the one in the configuration.")
+@click.option("--once", is_flag=True, help="Read everything once, make one turn, print the status and end.")
+def serve(config_file: str | None, fleet: str | None, once: bool) -> None:
+    """Run the control plane: observe, judge and say what it would do. Writes nothing outside."""
+    from nodeworthy.wiring import serve as wiring
+    from nodeworthy.wiring.config import load
+
+    config, warnings = load(config_file)
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if fleet is not None:
+        config = config.model_copy(update={"fleet": fleet})
+    wiring.run(config, once=once)

@@ -1,0 +1,24 @@
+"""Fixtures of the API's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.serving import serving
+from tests.views_in_memory import MemoryViews
+
+from nodeworthy.api.app import create_app
+from nodeworthy.cli.client import Client
+
+
+@pytest.fixture
+def views() -> MemoryViews:
+    return MemoryViews()
+
+
+@pytest.fixture
+def client(views: MemoryViews, tmp_path: Path) -> Iterator[Client]:
+    with serving(create_app(views), tmp_path / "api.sock") as path:
+        yield Client(str(path))

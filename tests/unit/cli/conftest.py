@@ -1,0 +1,31 @@
+"""Fixtures of the command line's tests: a small fleet served on a socket, and a way to call commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.serving import serving
+from tests.views_in_memory import NOW, MemoryViews
+
+from nodeworthy.api.app import create_app
+from nodeworthy.cli import words
+from nodeworthy.cli.main import cli
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def views() -> MemoryViews:
+    return MemoryViews()
+
+
+@pytest.fixture
+def call(views: MemoryViews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
+    """Calls `nodeworthy …` against the small fleet, with the clock standing at its night."""
+    monkeypatch.setattr(words, "now", lambda: NOW)
+    with serving(create_app(views), tmp_path / "api.sock") as path:
+        monkeypatch.setenv("NODEWORTHY_SOCKET", str(path))
+        yield lambda *args: CliRunner().invoke(cli, list(args))
