@@ -30,6 +30,9 @@ from nodeworthy.model.nodeset import unfold
 FUTURE_TOLERANCE_S: Final = 5.0
 
 
+SAMPLE: Final = 5  # names of nodes kept as examples of many, for people
+
+
 class State(IntEnum):
     """What a source knows of a row now."""
 
@@ -64,16 +67,30 @@ class Reading(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """`count` rows of a source that are unknown in one way, and the nodes of the first of them."""
+
+    state: State
+    count: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """What one source gives to one kind: its values (stale ones removed), `seen` and `State` per row."""
+    """What one source gives to one kind: its values (stale ones removed), `seen` and `State` per row.
+
+    `blind` is true where the state is not FRESH; `losses` counts those rows by state.
+    """
 
     values: pl.DataFrame
     seen: pl.Series
     states: pl.Series
+    blind: pl.Series
+    losses: tuple[Loss, ...] = ()
 
     @property
     def all_fresh(self) -> bool:
-        return self.states.max() == State.FRESH
+        return not self.losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +292,17 @@ def _part(rows: pl.DataFrame, given: pl.DataFrame, signals: Mapping[str, Signal]
         columns = [
             c if c.null_count() == len(c) else _only(c, good[signals[c.name].max_age_s]) for c in columns
         ]  # fmt: skip
-    return Part(pl.DataFrame(columns) if columns else pl.DataFrame(), seen, states)
+    values = pl.DataFrame(columns) if columns else pl.DataFrame()
+    return Part(values, seen, states, states != State.FRESH, () if fresh else _losses(states, rows["node"]))
+
+
+def _losses(states: pl.Series, nodes: pl.Series) -> tuple[Loss, ...]:
+    found: list[Loss] = []
+    for state in REASONS:
+        rows = (states == state).arg_true()
+        if len(rows):
+            found.append(Loss(state, len(rows), tuple(dict.fromkeys(nodes.gather(rows.head(SAMPLE))))))
+    return tuple(found)
 
 
 def _only(column: pl.Series, good: pl.Series) -> pl.Series:

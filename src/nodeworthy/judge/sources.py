@@ -40,11 +40,11 @@ def _finding(source: str, note: SourceNote, frames: Frames, before: Finding | No
         part = table.parts.get(source)
         if part is None:
             continue
+        known += len(part.states)
         if part.all_fresh:
-            known += len(part.states)
             continue
-        counts = dict(part.states.value_counts().iter_rows())
-        known += sum(counts.values()) - counts.get(State.NEVER_SEEN, 0)
+        counts = {loss.state: loss.count for loss in part.losses}
+        known -= counts.get(State.NEVER_SEEN, 0)
         bad = part.states.is_in([int(s) for s in _WORDS])
         nodes.update(table.frame["node"].filter(bad).unique())
         for state in _WORDS:

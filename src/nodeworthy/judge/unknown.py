@@ -11,12 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from nodeworthy.judge.explain import names_of
-from nodeworthy.judge.frames import REASONS, State, Table
+from nodeworthy.judge.frames import REASONS, SAMPLE, Part, Table
 from nodeworthy.model.catalogue import Check
 from nodeworthy.model.fact import CLASS_PREFIX
 from nodeworthy.model.finding import UnknownReason
 
-SAMPLE: Final = 5  # names of nodes kept per group, for people
 HISTORY: Final = "history"  # the "source" of features whose window is not covered yet
 
 Mask = NDArray[np.bool_]
@@ -48,11 +47,27 @@ def unknown_groups(check: Check, table: Table, answers: pl.Series, *, failed: bo
     nodes = table.frame["node"]
     if failed:
         return [UnknownGroup(check.id, UnknownReason.CHECK_FAILED, "judge", count, tuple(nodes.head(SAMPLE)))]
+    part = _only_source(check, table)
+    if part is not None and (answers.is_null() == part[1].blind).all():
+        return [UnknownGroup(check.id, REASONS[o.state], part[0], o.count, o.nodes) for o in part[1].losses]
     mask: Mask = np.ones(len(answers), dtype=np.bool_) if count == len(answers) else answers.is_null().to_numpy()
     return [
         UnknownGroup(check.id, reason, source, int(np.count_nonzero(found)), _sample(nodes, found))
         for reason, source, found in _why(check, table, mask)
     ]
+
+
+def _only_source(check: Check, table: Table) -> tuple[str, Part] | None:
+    """The source of a check that looks at one source alone: then its blind rows are all there is to say.
+
+    (When class columns are unknown in places, the unknown answers are more than the blind rows, or the
+    other reason is equally true of a blind row.)
+    """
+    sources = {table.suppliers.get(n, ()) for n in names_of(check.condition or "") if not n.startswith(CLASS_PREFIX)}
+    if len(sources) != 1:
+        return None
+    only = sources.pop()
+    return (only[0], table.parts[only[0]]) if len(only) == 1 else None
 
 
 def _sample(nodes: pl.Series, found: Mask) -> tuple[str, ...]:
@@ -74,14 +89,12 @@ def _why(check: Check, table: Table, mask: Mask) -> Iterator[tuple[UnknownReason
                 mask = mask & ~missing
     inputs = [n for n in names if not n.startswith(CLASS_PREFIX)]
     for source in dict.fromkeys(s for n in inputs for s in table.suppliers.get(n, ())):
-        states = table.parts[source].states
-        if table.parts[source].all_fresh:
-            continue
-        codes = states.to_numpy()
-        for code in (State.NEVER_SEEN, State.STALE, State.FUTURE, State.SOURCE_DOWN):
-            found = mask & (codes == code)
+        part = table.parts[source]
+        codes = part.states.to_numpy()
+        for loss in part.losses:
+            found = mask & (codes == loss.state)
             if found.any():
-                yield REASONS[code], source, found
+                yield REASONS[loss.state], source, found
                 mask = mask & ~found
     yield from _no_value(inputs, table, mask)
 
@@ -108,4 +121,5 @@ def _no_value(inputs: list[str], table: Table, mask: Mask) -> Iterator[tuple[Unk
 def _nulls(column: pl.Series, mask: Mask) -> Mask:
     if column.null_count() == 0:
         return np.zeros(len(mask), dtype=np.bool_)
-    return mask & column.is_null().to_numpy()
+    found: Mask = mask & column.is_null().to_numpy()
+    return found
