@@ -47,19 +47,22 @@ class Imported:
 
 
 def memory_word(memory_mb: int | None) -> str:
-    """Memory in words, to the nearest sixteenth of its size: 515,000 MiB is sold as, and called, 512g.
+    """Memory as it is sold, in words: the next quarter step of a power of two (512, 640, 768, 896, 1024 …).
 
-    >>> memory_word(515000), memory_word(2063000), memory_word(1546000), memory_word(None)
-    ('512g', '2t', '1.5t', '')
+    What an operating system sees, and more so what a scheduler is told, is some percent less than what is
+    built in: 2,000,000 MiB is a machine of two TiB. One percent above a step still is that step.
+
+    >>> memory_word(515000), memory_word(2000000), memory_word(1546000), memory_word(None)
+    ('512g', '2t', '1536g', '')
     """
     if memory_mb is None:
         return ""
     gib = memory_mb / 1024
     if gib < 1:
         return f"{memory_mb}m"
-    step = max(1.0, 2.0 ** (math.floor(math.log2(gib)) - 3))
-    rounded = int(round(gib / step) * step)
-    return f"{rounded}g" if rounded < 1024 else f"{rounded / 1024:g}t"
+    step = max(1.0, 2.0 ** (math.floor(math.log2(gib)) - 2))
+    rounded = math.ceil(gib / 1.01 / step) * int(step)
+    return f"{rounded // 1024}t" if rounded % 1024 == 0 else f"{rounded}g"
 
 
 def class_name(listed: Listed) -> str:
