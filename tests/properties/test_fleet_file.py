@@ -63,10 +63,26 @@ def test_rewritten_reads_back(old: Fleet, new: Fleet) -> None:
 
 
 KEYS = st.sampled_from(
-    ["name", "classes", "nodes", "domains", "node", "names", "class", "serial", "labels", "gpus", "expect", "each", "n1"]
+    [
+        "name",
+        "classes",
+        "nodes",
+        "domains",
+        "node",
+        "names",
+        "class",
+        "serial",
+        "labels",
+        "gpus",
+        "expect",
+        "each",
+        "n1",
+    ]
 )
 VALUES = st.recursive(
-    st.one_of(st.integers(), st.booleans(), st.floats(), TEXT, st.sampled_from(["n[1-3]", "h100", "n[1", "n[1-99999999]"])),
+    st.one_of(
+        st.integers(), st.booleans(), st.floats(), TEXT, st.sampled_from(["n[1-3]", "h100", "n[1", "n[1-99999999]"])
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=4)),
     max_leaves=12,
 )
@@ -96,7 +112,9 @@ def test_wrong_values_are_problems(document: dict[str, object]) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.one_of(st.text(max_size=200), st.from_regex(r"(\[\[?[a-z.\"]*\]?\]?\n|[a-z]+ ?= ?[\"\[{}0-9a-z,\]]*\n){1,8}")))
+@given(
+    st.one_of(st.text(max_size=200), st.from_regex(r"(\[\[?[a-z.\"]*\]?\]?\n|[a-z]+ ?= ?[\"\[{}0-9a-z,\]]*\n){1,8}"))
+)
 def test_garbage_is_a_bad_file(text: str) -> None:
     """Any text is a fleet or BadFile, for the fleet file and for CSV."""
     for parse in (parse_fleet, parse_csv):

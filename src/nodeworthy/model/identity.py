@@ -48,7 +48,8 @@ class _Placed:
 class Resolver:
     """Answers who is who, from one fleet and what was observed. Never changes; make it anew when either does.
 
-    Of `observed` only the latest word of a source about a name counts.
+    Of `observed` the latest word of a source about a name counts; an older one only tells that a machine has
+    moved on to another name. So who keeps observations keeps the latest per source, name and serial.
     """
 
     def __init__(self, fleet: Fleet, observed: Iterable[Observed] = ()) -> None:
@@ -64,7 +65,7 @@ class Resolver:
         for node in fleet.nodes.values():
             self._declare(node)
         self._check_declared()
-        placed = self._place(_latest(observed))
+        placed = self._place(observed)
         self._learn_serials(placed)
         self._learn_boots(placed)
         self._gpu_table = GpuTable((p.node, p.seen) for p in placed)
@@ -192,7 +193,9 @@ class Resolver:
     def _place(self, observed: Iterable[Observed]) -> list[_Placed]:
         """Observations under names that are known and whose serial does not say that it is another machine."""
         placed: list[_Placed] = []
-        for seen in observed:
+        words = list(observed)
+        under = self._under(words)
+        for seen in _latest(words):
             answer = self.node(seen.kind, seen.name, seen.cluster)
             if answer.node is None:
                 for doubt in self.unknown(seen.kind, [seen.name], seen.cluster, seen.source):
@@ -210,8 +213,24 @@ class Resolver:
                     self._assets[node] = Resolution(None, reason)
                 continue
             placed.append(here)
-        # a name may turn out to be contested by a later word than the one that was placed
-        return [p for p in placed if (p.seen.kind, p.node) not in self._contested]
+        # a name may turn out to be contested by a later word than the one that was placed, and a word is past
+        # once its machine has been seen under the name of another node
+        return [
+            p
+            for p in placed
+            if (p.seen.kind, p.node) not in self._contested
+            and not any(at > p.at and node != p.node for at, node in under.get(serial_number(p.seen.serial), ()))
+        ]
+
+    def _under(self, observed: Iterable[Observed]) -> dict[str, list[tuple[float, str]]]:
+        """Serial → when it was seen, under the name of which node."""
+        under: dict[str, list[tuple[float, str]]] = {}
+        for seen in observed:
+            if serial := serial_number(seen.serial):
+                node = self.node(seen.kind, seen.name, seen.cluster).node
+                if node is not None:
+                    under.setdefault(serial, []).append((seen.at, node))
+        return under
 
     def _learn_serials(self, placed: Iterable[_Placed]) -> None:
         """A serial seen on a node is its asset if none is declared, one is seen now, and on no other node."""
