@@ -4,9 +4,8 @@ Theory of operation. Samples are sorted by metric name once; each field of the c
 and writes it into the column of its signal, through the position of the component. All steps are on whole
 slices. In order: labels that the field asks for, unit (`scale`), then per cell
 
-- the first field that a signal names and that is present wins, even when it says "not available": an old
-  name's 0 beside a new name's N/A is no proof of health;
-- the newest of several series wins; two equally new ones that differ are unknown (*duplicates*);
+- the newest of several series wins, and at equal times the field that the signal names first; two equally new
+  series of one field that differ are unknown (*duplicates*);
 - NaN, infinities, vendor sentinels, values out of range or of the wrong type are unknown;
 - a value much older than the rest of its row is unknown (*stale*: Prometheus repeats the last value of a
   series for five minutes), and so is one from the future beside others from the present.
@@ -17,14 +16,15 @@ Whether a row as a whole is stale, or from the future, is judged later from its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from nodeworthy.model.catalogue import Signal, SourceField
-from nodeworthy.model.fact import KINDS
+from nodeworthy.model.fact import KINDS, NODE
 from nodeworthy.model.finding import UnknownReason
 from nodeworthy.observe.components import Components, Resolve, find_components, name_of, some
 from nodeworthy.observe.samples import Bools, Floats, Ints, Samples
@@ -41,6 +41,17 @@ DCGM_BLANKS = (
     *(float(0x7FFFFFFFFFFFFFF0 + n) for n in range(4)),
     *(140737488355328.0 + n for n in range(4)),
 )
+
+
+DCGM = "dcgm"
+EXPORTERS = frozenset({DCGM, "node_exporter"})  # the sources of the catalogue that are metrics pages
+_PART = "controller"  # node_edac_*_total: one series per memory controller
+
+
+def exposed(signals: Iterable[Signal], exporters: Collection[str] = EXPORTERS) -> tuple[Signal, ...]:
+    """The signals that metrics pages can give, each with only its fields of those `exporters`."""
+    narrowed = (replace(s, fields=tuple(f for f in s.fields if f.source in exporters)) for s in signals)
+    return tuple(s for s in narrowed if s.fields)
 
 
 def names_of(signals: Iterable[Signal]) -> frozenset[str]:
@@ -63,7 +74,7 @@ def to_batch(
     reading = _Reading(samples, found, at)
     frames = {}
     for kind in KINDS:
-        columns = [reading.column(s) for s in signals if s.kind == kind and s.fields]
+        columns = [reading.column(s) for s in signals if s.kind == kind]
         if found.keys[kind] and any(c.present.any() for c in columns):
             frames[kind] = reading.frame(kind, columns)
     return TelemetryBatch(
@@ -88,6 +99,11 @@ class _Column:
     blanks: Bools  # vendor sentinels, found before the unit was applied
     texts: dict[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def empty(cls, signal: Signal, size: int) -> _Column:
+        present, clash, blanks = (np.zeros(size, dtype=np.bool_) for _ in range(3))
+        return cls(signal, np.full(size, np.nan), np.full(size, -np.inf), present, clash, blanks)
+
 
 class _Reading:
     def __init__(self, samples: Samples, found: Components, at: float) -> None:
@@ -100,8 +116,7 @@ class _Reading:
     def column(self, signal: Signal) -> _Column:
         """Write the fields of a signal, the most preferred last, so that it stays."""
         size = len(self.found.keys[signal.kind])
-        present, clash, blanks = (np.zeros(size, dtype=np.bool_) for _ in range(3))
-        column = _Column(signal, np.full(size, np.nan), np.full(size, -np.inf), present, clash, blanks)
+        column = _Column.empty(signal, size)
         for source in reversed(signal.fields):
             if source.name in self.codes:
                 self._write(column, source)
@@ -111,40 +126,66 @@ class _Reading:
         code = self.codes[source.name]
         rows = self.order[self.starts[code] : self.starts[code + 1]]
         target = self.found.of_place[column.signal.kind][self.samples.place[rows]]
-        rows, target = rows[target >= 0], target[target >= 0]
+        keep = target >= 0
         if source.labels:
-            keep = self._has_labels(source, rows)
-            rows, target = rows[keep], target[keep]
-        times = self.samples.at[rows]
+            wanted = source.labels.items()
+            keep &= self._of_places(rows, lambda labels: all(labels.get(k) == v for k, v in wanted)).astype(np.bool_)
+        if source.value_label:
+            keep &= self._of_places(rows, lambda labels: bool(labels.get(source.value_label))).astype(np.bool_)
+        rows = rows[keep]
+        if column.signal.counter and column.signal.kind == NODE:
+            parts = self._of_places(rows, lambda labels: labels.get(_PART, ""))
+            self._write_sum(column, source, [rows[parts == part] for part in np.unique(parts)])
+        else:
+            self._write_rows(column, source, rows)
+
+    def _write_sum(self, column: _Column, source: SourceField, parts: Sequence[Ints]) -> None:
+        """Add up a counter that a node keeps in parts (one series per memory controller)."""
+        total = _Column.empty(column.signal, len(column.value))
+        total.value[:] = 0.0
+        for rows in parts:
+            part = _Column.empty(column.signal, len(column.value))
+            self._write_rows(part, source, rows)
+            total.value += np.where(part.present, part.value, 0.0)
+            np.maximum(total.at, part.at, out=total.at)
+            total.present |= part.present
+            total.clash |= part.clash
+        for own, summed in (
+            (column.value, total.value),
+            (column.at, total.at),
+            (column.present, total.present),
+            (column.clash, total.clash),
+        ):
+            own[total.present] = summed[total.present]
+
+    def _write_rows(self, column: _Column, source: SourceField, rows: Ints) -> None:
+        """Each component's newest sample. What a lesser field wrote goes, with its clashes, unless it is newer."""
+        target, times = self.found.of_place[column.signal.kind][self.samples.place[rows]], self.samples.at[rows]
+        fresh = times >= column.at[target]
+        rows, target, times = rows[fresh], target[fresh], times[fresh]
         if len(times) and times.min() != times.max():
             by_time = np.argsort(times, kind="stable")
             rows, target, times = rows[by_time], target[by_time], times[by_time]
         raw = self.samples.value[rows]
         values = self._texts(column, source, rows) if source.value_label else raw * source.scale
-        # a preferred field starts afresh: what a lesser one wrote, and its clashes, are gone
         column.value[target], column.at[target], column.present[target] = values, times, True
-        column.clash[target] = column.blanks[target] = False
         kept = column.value[target]
         differs = (kept != values) & ~(np.isnan(kept) & np.isnan(values)) & (times == column.at[target])
+        column.clash[target] = False
         column.clash[target[differs]] = True
-        if source.source == "dcgm" and not source.value_label:
-            blanks = np.zeros(len(column.value), dtype=np.bool_)
-            blanks[target] = np.isin(raw, DCGM_BLANKS)
-            column.blanks |= blanks
+        blank = np.isin(raw, DCGM_BLANKS) if source.source == DCGM and not source.value_label else False
+        column.blanks[target] = blank
 
-    def _has_labels(self, source: SourceField, rows: Ints) -> Bools:
-        """Which samples carry the labels that the field asks for."""
+    def _of_places(self, rows: Ints, ask: Callable[[Mapping[str, str]], object]) -> npt.NDArray[np.object_]:
+        """What `ask` says of the labels of each sample; asked once per place."""
         places, inverse = np.unique(self.samples.place[rows], return_inverse=True)
-        wanted = source.labels.items()
-        having = [all(self.samples.places[p].labels.get(k) == v for k, v in wanted) for p in places]
-        return np.array(having, dtype=np.bool_)[inverse]
+        answers = np.array([ask(self.samples.places[p].labels) for p in places], dtype=np.object_)
+        return answers[inverse]
 
     def _texts(self, column: _Column, source: SourceField, rows: Ints) -> Floats:
-        """The codes of the words that a label says. NaN where the label is missing or empty."""
-        places, inverse = np.unique(self.samples.place[rows], return_inverse=True)
-        words = [self.samples.places[p].labels.get(source.value_label, "") for p in places]
-        codes = [float(column.texts.setdefault(w, len(column.texts))) if w else np.nan for w in words]
-        return np.array(codes, dtype=np.float64)[inverse]
+        """The codes of the words that a label says."""
+        words = self._of_places(rows, lambda labels: labels[source.value_label])
+        return np.array([column.texts.setdefault(w, len(column.texts)) for w in words], dtype=np.float64)
 
     def frame(self, kind: str, columns: Sequence[_Column]) -> pl.DataFrame:
         """A row per component that said anything, cleaned."""

@@ -23,7 +23,7 @@ from nodeworthy.model.catalogue import Signal
 from nodeworthy.observe.components import Resolve, some
 from nodeworthy.observe.coverage import Coverage
 from nodeworthy.observe.samples import join
-from nodeworthy.observe.telemetry import names_of, to_batch
+from nodeworthy.observe.telemetry import exposed, names_of, to_batch
 from nodeworthy.ports import Clock, TelemetryBatch
 
 _ACCEPT = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=1"
@@ -82,7 +82,7 @@ class ScrapeTelemetry:
         if not targets:
             raise BadRequest("no exporter to read", hint="name at least one, as http://n1:9400/metrics")
         self.source = source
-        self._targets, self._signals, self._resolve, self._clock = tuple(targets), tuple(signals), resolve, clock
+        self._targets, self._signals, self._resolve, self._clock = tuple(targets), exposed(signals), resolve, clock
         self._limits = limits or Limits()
         self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", **(headers or {})}
         self._verify = verify

@@ -109,8 +109,8 @@ class _Columns:
         return Samples(
             names=tuple(name_codes),
             places=[Place(cache[raw] or {}, target) for raw in place_codes],
-            name=np.array([name_codes[n] for n in self.names], dtype=np.int64),
-            place=np.array([place_codes[raw] for raw in self.labels], dtype=np.int64),
+            name=np.fromiter(map(name_codes.__getitem__, self.names), np.int64, len(self.names)),
+            place=np.fromiter(map(place_codes.__getitem__, self.labels), np.int64, len(self.labels)),
             value=np.array(self.values, dtype=np.float64),
             at=times,
         )
