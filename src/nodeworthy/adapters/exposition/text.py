@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"[-+]?(?:(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:e[-+]?[0-9]++)?
 _LINE = re.compile(
     r"[ \t]*+([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+"
     r'(?:\{((?:[^"}]++|"(?:[^"\\]++|\\.)*+")*+)\}[ \t]*+|(?<=[ \t]))'
-    r"([^ \t]++)(?:[ \t]++([^ \t#][^ \t]*+))?[ \t\r]*+(?:[ \t]#.*)?",
+    r"([^ \t]++)(?:[ \t]++([^ \t#][^ \t]*+))?[ \t\r]*+(?:(?<=[ \t])#.*)?",
 )
 
 LabelCache = dict[str, Mapping[str, str] | None]
@@ -78,7 +78,9 @@ def parse(
     last = lines.pop()
     cut = (bool(last.strip()) and not last.startswith("#")) or (seconds and not ended)
     wanted = None if names is None else frozenset(names)
-    columns = _quick(lines, wanted, cache) or _strict(lines, wanted, cache)
+    columns = _quick(lines, wanted, cache)
+    if columns is None or not columns.names:  # nothing wanted: is it a page at all?
+        columns = _strict(lines, wanted, cache)
     return Page(
         samples=columns.samples(at, target, 1.0 if seconds else 1e-3, cache),
         other_names=frozenset(columns.others),
