@@ -48,6 +48,8 @@ class TelemetryBatch:
 
     `problems` are sentences about what could not be used, each of which becomes evidence of a finding
     about the source, never about a node. `unknown_names` are instances that the fleet does not declare.
+    `unknown` says why cells are null that the source did fill: columns `kind`, `node`, `index`, `signal`,
+    `reason` (an UnknownReason's value). A null that is not listed there was not said at all.
     """
 
     source: str
@@ -55,6 +57,7 @@ class TelemetryBatch:
     frames: Mapping[str, pl.DataFrame]
     problems: tuple[str, ...] = ()
     unknown_names: tuple[str, ...] = ()
+    unknown: pl.DataFrame | None = None
 
 
 class Telemetry(Protocol):
