@@ -22,9 +22,15 @@ from nodeworthy_node.log.lines import Line
 
 # what is matched of one message; real kernel messages end at about 1 kB (LOG_LINE_MAX in kernel/printk)
 MAX_MESSAGE = 4096
+# how many messages are remembered, and up to which length: together at most some 20 MB
 REMEMBERED = 8192
+REMEMBERED_LENGTH = 1024
+
+# not seen before, as opposed to seen and meaning nothing
+_NEW: Any = object()
 
 Decoder = Callable[["re.Match[str]", Mapping[str, Any], Verdict], Optional[Verdict]]
+Said = Optional[tuple["Rule", Verdict]]
 DECODERS: Mapping[str, Decoder] = {"xid": xid.decode, "sxid": sxid.decode}
 
 
@@ -51,7 +57,8 @@ class Grammar:
     def __init__(self, rules: Sequence[Rule], tables: Mapping[str, Any]) -> None:
         self.rules = tuple(rules)
         self.tables = tables
-        self._remembered: dict[tuple[str, Optional[bool], str], Optional[Verdict]] = {}
+        self._literals = [(literal, rule) for rule in self.rules for literal in rule.literals]
+        self._remembered: dict[tuple[str, Optional[bool], str], Said] = {}
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Grammar":
@@ -64,45 +71,49 @@ class Grammar:
     @property
     def literals(self) -> tuple[str, ...]:
         """All fixed strings, one of which is in every line that can be an event."""
-        return tuple(sorted({literal for rule in self.rules for literal in rule.literals}))
+        return tuple(sorted({literal for literal, _ in self._literals}))
 
     def classify(self, line: Line) -> Optional[Event]:
         """The event of a line, or None: it means nothing to us, or only continues the event of another line."""
         key = (line.message, line.kernel, line.identifier)
-        try:
-            verdict = self._remembered[key]
-        except KeyError:
-            if len(self._remembered) >= REMEMBERED:
-                self._remembered.clear()
-            verdict = self._remembered[key] = self._verdict(line)
-        if verdict is None:
+        said = self._remembered.get(key, _NEW)
+        if said is _NEW:
+            said = self._verdict(line)
+            if len(line.message) <= REMEMBERED_LENGTH:
+                if len(self._remembered) >= REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[key] = said
+        if said is None:
             return None
+        rule, verdict = said
         return Event(
             time=line.time,
             host=line.host,
             verdict=verdict,
-            trusted=line.kernel is True,
+            trusted=rule.kernel and line.kernel is True,
             message=line.message[:MAX_MESSAGE],
             time_note=line.note,
             uptime=line.uptime,
             boot_id=line.boot_id,
         )
 
-    def _verdict(self, line: Line) -> Optional[Verdict]:
+    def _verdict(self, line: Line) -> Said:
         message = line.message[:MAX_MESSAGE]
-        for rule in self.rules:
-            if not any(literal in message for literal in rule.literals):
+        tried: Optional[Rule] = None
+        for literal, rule in self._literals:
+            if rule is tried or literal not in message:
                 continue
-            quoted = rule.kernel and line.kernel is False
+            tried = rule
             if not rule.kernel and rule.identifiers and line.identifier not in rule.identifiers:
                 continue
+            quoted = rule.kernel and line.kernel is False
             found = rule.pattern.search(message) if quoted or not rule.kernel else rule.pattern.match(message)
             if found is None:
                 continue
             verdict = self._matched(rule, found)
-            if verdict is not None and quoted:
-                return replace(verdict, role=UNKNOWN, action="none", proof="none", details=_quoted(verdict, line))
-            return verdict
+            if verdict is None:
+                return None
+            return rule, _quoted(verdict, line) if quoted else verdict
         return None
 
     def _matched(self, rule: Rule, found: "re.Match[str]") -> Optional[Verdict]:
@@ -110,7 +121,7 @@ class Grammar:
         verdict = replace(
             rule.verdict,
             code=groups.pop("code", rule.verdict.code),
-            component=groups.pop("component", rule.verdict.component),
+            component=xid.pci(groups.pop("component", rule.verdict.component)),
             details=groups,
         )
         if rule.decoder:
@@ -118,8 +129,9 @@ class Grammar:
         return verdict
 
 
-def _quoted(verdict: Verdict, line: Line) -> Mapping[str, Any]:
-    return {**verdict.details, "said_by": line.identifier or "a program other than the kernel"}
+def _quoted(verdict: Verdict, line: Line) -> Verdict:
+    details = {**verdict.details, "said_by": line.identifier or "a program other than the kernel"}
+    return replace(verdict, role=UNKNOWN, action="none", proof="none", details=details)
 
 
 def _rule(entry: Mapping[str, Any]) -> Rule:

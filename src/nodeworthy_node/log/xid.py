@@ -27,6 +27,8 @@ _EXCEPTION = re.compile(r"\(GPC (?P<gpc>\d+), TPC (?P<tpc>\d+)(?:, SM (?P<sm>\d+
 _MMU = re.compile(r"ENGINE (?P<engine>\S+).* faulted @ (?P<address>\S+?)\.? .*type (?P<fault>\w+) (?P<access>\w+)")
 _TEXTS = (_GSP, _CONTAINMENT, _EXCEPTION, _MMU)
 
+_PCI = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-9a-fA-F]))?")
+
 # the driver's recommendation (154) in our words; anything else is kept as it is said
 RECOVERY_ACTIONS: Mapping[str, "tuple[str, str]"] = {
     "none": ("none", INFO),
@@ -37,14 +39,21 @@ RECOVERY_ACTIONS: Mapping[str, "tuple[str, str]"] = {
 }
 
 
-def pci(address: str) -> str:
-    """A PCI address in full, in small letters: NVRM leaves the function out, SXid and AER do not.
+def pci(name: str) -> str:
+    """A PCI address in one form: NVRM leaves the function out, others write a domain of eight digits.
 
     >>> pci("0000:9B:00")
     '0000:9b:00.0'
+    >>> pci("00000000:86:00.0")
+    '0000:86:00.0'
+    >>> pci("CPU4")
+    'CPU4'
     """
-    address = address.strip().lower()
-    return address + ".0" if re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}", address) else address
+    found = _PCI.fullmatch(name)
+    if found is None:
+        return name
+    domain, bus, device, function = found.groups(default="0")
+    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
 
 
 def decode(found: "re.Match[str]", tables: Mapping[str, Any], verdict: Verdict) -> Optional[Verdict]:
