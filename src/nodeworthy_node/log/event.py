@@ -1,8 +1,7 @@
 """What a line is evidence of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from nodeworthy_node.log.when import iso_text
 
@@ -10,8 +9,10 @@ ORIGIN, SYMPTOM, APPLICATION, UNKNOWN = "origin", "symptom", "application", "unk
 INFO, WARNING, ERROR, FATAL = "info", "warning", "error", "fatal"
 
 
-@dataclass(frozen=True)
-class Verdict:
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Verdict(NamedTuple):
     """What a message means, whoever wrote it and whenever: the part that repeats and is remembered.
 
     `code` is "unknown" where the kind is plain and the code cannot be read (a cut line). `action` and `proof`
@@ -27,12 +28,10 @@ class Verdict:
     proof: str
     meaning: str
     rule: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-    disputed: tuple[str, ...] = ()
+    details: Mapping[str, Any] = _NOTHING
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """A classified line. `trusted`: it came by kernel transport, so that no tenant can have forged it.
 
     `time` is POSIX seconds or None, with the reason (or what was assumed) in `time_note`.
@@ -70,12 +69,12 @@ class Event:
             "meaning": said.meaning,
             "message": self.message,
         }
-        extra: dict[str, Any] = {
-            "time_note": self.time_note,
-            "uptime": self.uptime,
-            "boot_id": self.boot_id,
-            "details": said.details,
-            "disputed": said.disputed,
-        }
-        row.update((key, value) for key, value in extra.items() if value not in ("", None, {}, ()))
+        if self.time_note:
+            row["time_note"] = self.time_note
+        if self.uptime is not None:
+            row["uptime"] = self.uptime
+        if self.boot_id:
+            row["boot_id"] = self.boot_id
+        if said.details:
+            row["details"] = said.details
         return row

@@ -13,7 +13,7 @@ Verdicts of messages are remembered (bounded), because in a storm the same messa
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from nodeworthy_node.log import sxid, xid
@@ -118,8 +118,7 @@ class Grammar:
 
     def _matched(self, rule: Rule, found: "re.Match[str]") -> Optional[Verdict]:
         groups = {name: text for name, text in found.groupdict().items() if text}
-        verdict = replace(
-            rule.verdict,
+        verdict = rule.verdict._replace(
             code=groups.pop("code", rule.verdict.code),
             component=xid.pci(groups.pop("component", rule.verdict.component)),
             details=groups,
@@ -131,7 +130,7 @@ class Grammar:
 
 def _quoted(verdict: Verdict, line: Line) -> Verdict:
     details = {**verdict.details, "said_by": line.identifier or "a program other than the kernel"}
-    return replace(verdict, role=UNKNOWN, action="none", proof="none", details=details)
+    return verdict._replace(role=UNKNOWN, action="none", proof="none", details=details)
 
 
 def _rule(entry: Mapping[str, Any]) -> Rule:
@@ -156,7 +155,6 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         proof=entry.get("proof", "none"),
         meaning=entry["meaning"],
         rule=name,
-        disputed=tuple(entry.get("disputed", ())),
     )
     literals: list[str] = list(entry["literals"])
     return Rule(

@@ -7,7 +7,6 @@ The tables are data (`xid.toml`: nvlink5, registers74).
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Optional
 
 from nodeworthy_node.log.event import ERROR, FATAL, INFO, ORIGIN, SYMPTOM, UNKNOWN, WARNING, Verdict
@@ -24,7 +23,7 @@ _RANK = (INFO, WARNING, ERROR, FATAL)
 def decode_link5(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Verdict:
     said = _LINK5.search(rest)
     if said is None:
-        return replace(base, role=UNKNOWN, meaning=base.meaning + " The line does not say which unit or link.")
+        return base._replace(role=UNKNOWN, meaning=base.meaning + " The line does not say which unit or link.")
     words = [int(word, 16) for word in re.findall(r"0x([0-9a-fA-F]{1,8})(?![0-9a-fA-F])", said.group("words") or "")]
     unit = said.group("unit").rsplit("/", 1)[-1]
     fatal = said.group("fatality") == "Fatal"
@@ -45,7 +44,7 @@ def decode_link5(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Verdict
     elif len(words) > 1:
         status = words[1]
     entry = _link5_entry(tables["nvlink5"], base.code, unit, status)
-    return _meant(replace(base, details=details), entry, fatal, status)
+    return _meant(base._replace(details=details), entry, fatal, status)
 
 
 def _link5_entry(
@@ -63,8 +62,7 @@ def _link5_entry(
 def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: bool, status: Optional[int]) -> Verdict:
     """The fatal bit of the line promotes; the table never makes less of it, unless it names this status."""
     if entry is None:
-        return replace(
-            base,
+        return base._replace(
             role=ORIGIN if fatal else UNKNOWN,
             severity=ERROR if fatal else WARNING,
             action="reset-gpu" if fatal else "observe",
@@ -76,7 +74,7 @@ def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: bool, statu
     if entry.get("suspect"):
         details["suspect"] = entry["suspect"]
     meaning = base.meaning if not entry.get("meaning") else f"{base.meaning} {entry['meaning']}"
-    return replace(base, role=role, severity=severity, action=action, meaning=meaning, details=details)
+    return base._replace(role=role, severity=severity, action=action, meaning=meaning, details=details)
 
 
 def decode_registers(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Verdict:
@@ -99,12 +97,11 @@ def decode_registers(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Ver
         if position < len(words) and any(words[position] >> bit & 1 for bit in entry["bits"]):
             hits.append(entry)
     if not hits:
-        return replace(base, details=details)
+        return base._replace(details=details)
     details["bits"] = [entry["meaning"] for entry in hits]
     worst = max(hits, key=lambda entry: (entry["role"] != SYMPTOM, _RANK.index(entry["severity"])))
     severity = worst["severity"]
-    return replace(
-        base,
+    return base._replace(
         role=worst["role"],
         severity=severity,
         action=worst["action"],

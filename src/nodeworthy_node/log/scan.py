@@ -85,13 +85,21 @@ class Tally:
     passed_over: int = 0
 
 
-def events(stream: BinaryIO, find: Find, grammar: Grammar, reference: Reference, tally: Tally) -> Iterator[Event]:
-    """The events of a stream, in its order, as soon as their lines are complete."""
+def events(
+    stream: BinaryIO, find: Find, grammar: Grammar, reference: Reference, tally: Tally, trusted: bool = False
+) -> Iterator[Event]:
+    """The events of a stream, in its order, as soon as their lines are complete.
+
+    `trusted`: whoever calls knows that the stream is the kernel's own, so that lines without a head are believed.
+    """
     for block in blocks(stream):
         tally.bytes += len(block)
         for _, raw in lines_at(block, find(block)):
             tally.candidates += 1
-            event = grammar.classify(parse(raw, reference))
+            line = parse(raw, reference)
+            if trusted and line.kernel is None:
+                line = line._replace(kernel=True)
+            event = grammar.classify(line)
             if event is None:
                 tally.passed_over += 1
                 continue

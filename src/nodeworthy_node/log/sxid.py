@@ -7,7 +7,6 @@ line; the table (`sxid.toml`) says what fatal means for that code: one port's pa
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Optional
 
 from nodeworthy_node.log.event import ERROR, FATAL, INFO, ORIGIN, UNKNOWN, WARNING, Verdict
@@ -26,7 +25,7 @@ def decode(found: "re.Match[str]", tables: Mapping[str, Any], verdict: Verdict) 
     details: dict[str, Any] = {"switch": found.group("switch")} if found.group("switch") else {}
     if not code:
         meaning = "An NVSwitch error whose code cannot be read: the line is cut or garbled."
-        return replace(verdict, code=UNKNOWN, component=component, meaning=meaning, details=details)
+        return verdict._replace(code=UNKNOWN, component=component, meaning=meaning, details=details)
     said = _HEADER.match(rest)
     fatal = None
     if said is not None:
@@ -37,7 +36,7 @@ def decode(found: "re.Match[str]", tables: Mapping[str, Any], verdict: Verdict) 
             details["text"] = said.group("text").strip()
     if fatal is not None:
         details["fatal"] = fatal
-    base = replace(verdict, code=code, component=component, details=details)
+    base = verdict._replace(code=code, component=component, details=details)
     return _meant(base, tables["sxid"].get(code), fatal)
 
 
@@ -50,9 +49,8 @@ def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: Optional[bo
         meaning = f"SXid {base.code} is not in the catalogue; the switch says " + (
             "nothing of how bad it is." if fatal is None else ("fatal." if fatal else "non-fatal.")
         )
-        return replace(base, role=role, severity=severity, action=action, meaning=meaning)
-    meant = replace(
-        base,
+        return base._replace(role=role, severity=severity, action=action, meaning=meaning)
+    meant = base._replace(
         role=entry["role"],
         severity=entry["severity"],
         action=entry["action"],
@@ -62,5 +60,5 @@ def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: Optional[bo
     if fatal is False:
         severity = WARNING if entry["severity"] in (ERROR, FATAL, WARNING) else INFO
         action = "observe" if entry["severity"] in (ERROR, FATAL) else entry["action"]
-        return replace(meant, severity=severity, action=action)
+        return meant._replace(severity=severity, action=action)
     return meant

@@ -16,6 +16,7 @@ SLACK_S = 86400.0
 # the longest gap between two years that have a 29 February (1896 and 1904, 2096 and 2104)
 LEAP_GAP_YEARS = 8
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _ZONE = re.compile(r"([+-])(\d\d):?(\d\d)$")
 
 
@@ -71,17 +72,23 @@ def iso(date: str, clock: str, fraction: str, zone: str, reference: Reference) -
 
 def dated(month: str, day: str, clock: str, year: str, fraction: str, reference: Reference) -> Stamp:
     """`Aug`, `17`, `06:18:01` with or without a year. Without one: the latest year that is not after the reference."""
+    stamp = _dated(month, day, clock, year, reference)
+    return stamp if not fraction or stamp.at is None else Stamp(stamp.at + _fraction(fraction), stamp.note)
+
+
+@lru_cache(maxsize=8192)
+def _dated(month: str, day: str, clock: str, year: str, reference: Reference) -> Stamp:
     number = MONTHS.index(month) + 1
     if year:
         at = _zoned(int(year), number, int(day), clock, "", reference.tz)
-        return Stamp(None, "no such date or time") if at is None else Stamp(at + _fraction(fraction), "zone assumed")
+        return Stamp(None, "no such date or time") if at is None else Stamp(at, "zone assumed")
     if reference.now is None:
         return Stamp(None, "the line has no year, and no reference time is given")
     newest = _year_of(reference.now + SLACK_S, reference.tz)
     for candidate in range(newest, newest - LEAP_GAP_YEARS - 1, -1):
         at = _zoned(candidate, number, int(day), clock, "", reference.tz)
         if at is not None and at <= reference.now + SLACK_S:
-            return Stamp(at + _fraction(fraction), "year and zone assumed")
+            return Stamp(at, "year and zone assumed")
     return Stamp(None, "no such date or time")
 
 
@@ -109,4 +116,10 @@ def iso_text(at: float) -> str:
     >>> iso_text(0.5)
     '1970-01-01T00:00:00.500000Z'
     """
-    return datetime.fromtimestamp(at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    micro = round(at * 1e6)
+    return f"{_second_text(micro // 1_000_000)}.{micro % 1_000_000:06d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _second_text(second: int) -> str:
+    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S")

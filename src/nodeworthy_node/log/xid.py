@@ -11,7 +11,6 @@ A code that is not in the table, or a line that is cut before its code, is repor
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Optional
 
 from nodeworthy_node.log import nvlink
@@ -65,19 +64,17 @@ def decode(found: "re.Match[str]", tables: Mapping[str, Any], verdict: Verdict) 
         details["mig_instance"] = found.group("mig")
     if not code:
         meaning = "A GPU error whose code cannot be read: the line is cut or garbled."
-        return replace(verdict, code=UNKNOWN, component=component, meaning=meaning, details=details)
+        return verdict._replace(code=UNKNOWN, component=component, meaning=meaning, details=details)
     entry = tables["xid"].get(code)
-    base = replace(verdict, code=code, component=component, details=details)
+    base = verdict._replace(code=code, component=component, details=details)
     if entry is None:
-        return replace(base, meaning=f"Xid {code} is not in the catalogue.")
-    base = replace(
-        base,
+        return base._replace(meaning=f"Xid {code} is not in the catalogue.")
+    base = base._replace(
         role=entry["role"],
         severity=entry["severity"],
         action=entry["action"],
         proof=entry["proof"],
         meaning=entry["meaning"],
-        disputed=tuple(entry.get("disputed", ())),
     )
     if code == "154":
         return _recommendation(base, rest)
@@ -86,7 +83,7 @@ def decode(found: "re.Match[str]", tables: Mapping[str, Any], verdict: Verdict) 
     if 144 <= int(code) <= 150:
         return nvlink.decode_link5(base, rest, tables)
     if "reset gpu to activate" in rest:
-        return replace(base, details={**details, "pending": "a row remap waits for a reset of the GPU"})
+        return base._replace(details={**details, "pending": "a row remap waits for a reset of the GPU"})
     return base
 
 
@@ -110,11 +107,10 @@ def _recommendation(base: Verdict, rest: str) -> Verdict:
     """Xid 154 is about another error: what it asks for counts, and whose fault it is stays open."""
     said = _RECOVERY.search(rest)
     if said is None:
-        return replace(base, action="none", meaning="The driver changed its recommendation; the line is cut before it.")
+        return base._replace(action="none", meaning="The driver changed its recommendation; the line is cut before it.")
     before, after = said.group(2), said.group(4)
     action, severity = RECOVERY_ACTIONS.get(after.strip().lower(), ("ticket", WARNING))
-    return replace(
-        base,
+    return base._replace(
         role=SYMPTOM,
         severity=severity,
         action=action,
