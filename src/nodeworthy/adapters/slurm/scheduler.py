@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeworthy.adapters.slurm import text
 from nodeworthy.adapters.slurm.command import SlurmCommand
 from nodeworthy.errors import Refused, WorldError
-from nodeworthy.model.scheduler import Partition, SchedulerNode, SchedulerSnapshot, TopologyUnit
+from nodeworthy.model.scheduler import Partition, Reservation, SchedulerNode, SchedulerSnapshot, TopologyUnit
 from nodeworthy.ports import Clock
 
 MINIMUM_INTERVAL_S = 10.0
@@ -84,7 +84,7 @@ class SlurmScheduler:
             cluster=slow.cluster,
             version=slow.version,
             taken_at=taken_at,
-            nodes=nodes,
+            nodes=_with_reservations(nodes, reservations),
             jobs=jobs,
             reservations=reservations,
             partitions=partitions,
@@ -109,6 +109,18 @@ class SlurmScheduler:
             return (), (f"the topology could not be read: {error}",)
         except WorldError as error:
             return (), (f"the topology could not be read: {error}",)
+
+
+def _with_reservations(
+    nodes: dict[str, SchedulerNode], reservations: tuple[Reservation, ...]
+) -> dict[str, SchedulerNode]:
+    """Before 23.02 a node does not say which reservation it is in; the reservations do."""
+    named = dict(nodes)
+    for reservation in reservations:
+        for name in reservation.nodes if reservation.active else ():
+            if (node := named.get(name)) is not None and node.reservation is None:
+                named[name] = replace(node, reservation=reservation.name)
+    return named
 
 
 def _unlisted(nodes: dict[str, SchedulerNode], partitions: tuple[Partition, ...]) -> tuple[str, ...]:

@@ -29,8 +29,9 @@ _TIME = r"\d{1,17}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown|None|N/A"
 _REASON = re.compile(
     rf" Reason=(.*?) \[([^\s@\]]{{1,256}})@({_TIME})\](?= {{2,}}| Comment=| Extra=| ?$)(.*)$", re.DOTALL
 )
-_REASON_ALONE = re.compile(r" Reason=(.*?)(?= Comment=| Extra=|$)", re.DOTALL)
-_OTHER_TEXT = re.compile(r" (?:Comment|Extra)=.*$", re.DOTALL)
+_REASON_ALONE = re.compile(r" Reason=(.*?)(?= Comment=| Extra=| ReservationName=|$)", re.DOTALL)
+_OTHER_TEXT = re.compile(r" (?:Comment|Extra|ReservationName)=.*$", re.DOTALL)
+_RESERVATION = re.compile(r" ReservationName=(\S+) ?$")
 _EXCERPT = 120
 _Record = TypeVar("_Record", Partition, Reservation)
 
@@ -104,13 +105,16 @@ def _node(record: str) -> SchedulerNode:
     state = states.from_text(keys["State"])
     configured, used = values.gpus(keys.get("Gres")), values.gpus(keys.get("GresUsed"))
     tail = record[free.start() :] if free else ""
+    reservation = values.text(keys.get("ReservationName"))
+    if reservation is None and (last := _RESERVATION.search(tail, len(tail) - 300 if len(tail) > 300 else 0)):
+        reservation = last[1]
     return SchedulerNode(
         name=keys["NodeName"],
         base=state.base,
         flags=state.flags,
         mark=mark(tail) if tail else None,
         partitions=values.names(keys.get("Partitions")),
-        reservation=values.text(keys.get("ReservationName")),
+        reservation=reservation,
         cpus=values.number(keys.get("CPUTot")),
         memory_mb=values.number(keys.get("RealMemory")),
         sockets=values.number(keys.get("Sockets")),
