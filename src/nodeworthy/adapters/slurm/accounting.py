@@ -21,15 +21,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from nodeworthy.adapters.slurm import states
 from nodeworthy.adapters.slurm.command import SlurmCommand
 from nodeworthy.errors import BadFile, Garbled, Problem
 from nodeworthy.reports.audit.inputs import EVENTS, Gap
+from nodeworthy.reports.audit.outages import kind_of
 
 SEPARATORS = ("\x1f", "\x1e", "\t", "|", ";", "^")
 NO_TIME = ("Unknown", "None", "", "0", "(null)", "N/A")
@@ -194,7 +197,7 @@ def parse_events(
     text_at = names.index("reason") if "reason" in names else width - 1
     at = {key: names.index(key) for key in ("nodename", "timestart", "timeend", "state")}
     user_at = names.index("user") if "user" in names else None
-    rows: list[tuple[str, int, int | None, str, str, str | None]] = []
+    rows: list[tuple[str, int, int | None, str, str, str, str | None]] = []
     unread = total = 0
     zoned = _Times(zone)
     for line in lines:
@@ -220,12 +223,22 @@ def parse_events(
             continue
         author = parts[user_at].partition("(")[0].strip() if user_at is not None else ""
         reason = parts[text_at] if "reason" in names else ""
-        rows.append((parts[at["nodename"]], start, end, parts[at["state"]], reason, author or None))
+        state = parts[at["state"]]
+        rows.append((parts[at["nodename"]], start, end, state, _kind(state), reason, author or None))
     gaps = [Gap(f"{unread:,} of {total:,} lines of {where} could not be parsed", "these events are left out")]
     gaps = gaps if unread else []
     if zoned.used:
         gaps.append(_zone_gap(where, zone))
     return Table(pl.DataFrame(rows, schema=dict(EVENTS), orient="row"), tuple(gaps))
+
+
+@lru_cache(maxsize=1024)
+def _kind(state: str) -> str:
+    try:
+        read = states.from_text(state)
+    except Garbled:
+        return "unknown"
+    return kind_of(read.base, read.flags)
 
 
 class _Times:
@@ -314,16 +327,6 @@ def fetch_events(slurm: SlurmCommand, since: float, until: float) -> Table:
 
 def _local(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(at))
-
-
-def settings(slurm: SlurmCommand) -> dict[str, str]:
-    """`scontrol show config` as a dictionary. Raises WorldError."""
-    found: dict[str, str] = {}
-    for line in slurm.run_sync("scontrol", "show", "config").splitlines():
-        key, separator, value = line.partition("=")
-        if separator:
-            found[key.strip()] = value.strip()
-    return found
 
 
 def database_settings(slurm: SlurmCommand) -> dict[str, str]:

@@ -17,10 +17,11 @@ from nodeworthy.reports.audit.report import Audit, CauseRow
 
 OWNERS = {
     "person": "a person",
+    "someone": "someone (as root)",
     "scheduler": "the scheduler",
-    "health-check": "a health check",
+    "health program": "a health program",
     "nodeworthy": "Nodeworthy",
-    "unknown": "not known whose",
+    "": "not known whose",
 }
 
 
@@ -41,9 +42,16 @@ def number(value: float | None, digits: int | None = None) -> str:
     """With thousands separators; two significant digits below ten; `?` where not known."""
     if value is None:
         return "?"
+    if digits is None and float(value).is_integer():
+        digits = 0
     if digits is None:
         digits = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 1 else 2
     return f"{value:,.{digits}f}"
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def percent(part: float | None, whole: float | None) -> str:
@@ -133,7 +141,7 @@ def _people(audit: Audit) -> Section:
         sentence = "No node needs a person now."
     else:
         kinds = [(k, sum(1 for r in rows if r.kind == k)) for k in _NEED]
-        sentence = f"{len(rows)} nodes: " + ", ".join(f"{n} {_NEED[k]}" for k, n in kinds if n) + "."
+        sentence = f"{count(len(rows), 'node')}: " + ", ".join(f"{n} {_NEED[k]}" for k, n in kinds if n) + "."
     return Section(
         "people", "Needs a person", sentence, ("node", "why", "next", "GPU-h lost"),
         tuple((r.node, "; ".join(r.why), r.next, number(r.lost_gpu_hours)) for r in rows),
@@ -162,7 +170,7 @@ def _causes(audit: Audit) -> Section:
         for o in audit.owners
         if o.node_hours > 0
     ]
-    sentence = f"{audit.totals.outages:,} outages, {number(audit.totals.lost_node_hours)} node-hours."
+    sentence = f"{count(audit.totals.outages, 'outage')}, {number(audit.totals.lost_node_hours)} node-hours."
     if owners:
         sentence += f" Marked by: {', '.join(owners)}."
     return Section(
@@ -186,11 +194,11 @@ def _out(audit: Audit) -> Section:
     else:
         gpus = sum(r.gpus or 0 for r in out)
         orphaned, odd = sum(1 for r in out if r.orphaned), sum(1 for r in out if r.contradictory)
-        sentence = f"{len(out):,} nodes with {gpus:,} GPUs; {orphaned} marks look orphaned, {odd} contradictory."
+        sentence = f"{count(len(out), 'node')} with {gpus:,} GPUs; {count(orphaned, 'mark')} may be orphaned, {odd} contradictory."
         by_owner = [f"{OWNERS.get(o.owner, o.owner)} {o.out_now}" for o in audit.owners if o.out_now]
         sentence += f" Whose mark: {', '.join(by_owner)}."
     if audit.stale_texts:
-        sentence += f" {len(audit.stale_texts)} nodes in service still carry an old reason: {_folded([n for n, _ in audit.stale_texts])}."
+        sentence += f" In service with an old reason: {_folded([n for n, _ in audit.stale_texts])}."
     return Section(
         "out",
         "Out now",
@@ -219,7 +227,7 @@ def _lemons(audit: Audit) -> Section:
     if rows:
         failures = sum(r.failures for r in audit.lemons)
         share = percent(failures, max(1, audit.totals.failures))
-        sentence = f"{len(rows)} nodes fail more often than their peers explain: {failures} failures, {share} of all."
+        sentence = f"{count(len(rows), 'node')}: {failures} failures, {share} of all, more than their peers explain."
     return Section(
         "lemons", "Nodes that keep failing (lemons)", sentence,
         ("node", "failed", "expected", "score", "q", "how", "jobs killed", "in service", "latest"), rows,
@@ -238,7 +246,9 @@ def _holes(audit: Audit) -> Section:
     elif not rows:
         sentence = "No node fails the jobs of several users at once."
     else:
-        sentence = f"{len(rows)} nodes failed jobs of several users within two minutes, which the users' jobs elsewhere do not explain."
+        sentence = (
+            f"{count(len(rows), 'node')}: jobs of several users failed within two minutes there and not elsewhere."
+        )
     return Section(
         "holes", "Nodes where jobs die fast (black holes)", sentence,
         ("node", "users", "jobs failed fast", "user-days hit", "p", "last", "seen in"), rows, frozenset({1, 2, 3, 4}), short=5,
@@ -294,9 +304,9 @@ def _jobs(audit: Audit) -> Section:
     else:
         sentence = (
             f"{t.jobs:,} job attempts held {number(t.allocated_gpu_hours)} GPU-hours "
-            f"({percent(t.allocated_gpu_hours, t.capacity_gpu_hours)} of all). Lost nodes killed {number(t.jobs_killed, 0)} jobs; "
-            f"at most 30 minutes of work each, that is {number(t.killed_gpu_hours)} GPU-hours."
+            f"({percent(t.allocated_gpu_hours, t.capacity_gpu_hours)} of all). Lost nodes killed {count(t.jobs_killed or 0, 'job')}"
         )
+        sentence += f", at least {number(t.killed_gpu_hours)} GPU-hours of work." if t.jobs_killed else "."
     return Section("jobs", "Jobs", sentence, ("ended as", "attempts", "GPU-hours"), rows, frozenset({1, 2}), short=0)
 
 

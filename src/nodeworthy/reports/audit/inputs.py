@@ -1,4 +1,4 @@
-"""What an audit is made from: three tables, a window, and a reader of reasons.
+"""What an audit is made from: three tables, a window, and what reason texts mean.
 
 All times are whole POSIX seconds. Null means "not known" and stays so: an open event has no end, a running
 job has no end, a job without GPU accounting has no GPU count.
@@ -6,11 +6,12 @@ job has no end, a job without GPU accounting has no GPU count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
+from nodeworthy.decide.marks import Normalise
 from nodeworthy.model.scheduler import SchedulerNode
 
 EVENTS: Mapping[str, type[pl.DataType]] = {
@@ -18,10 +19,12 @@ EVENTS: Mapping[str, type[pl.DataType]] = {
     "start": pl.Int64,
     "end": pl.Int64,
     "state": pl.String,
+    "kind": pl.String,
     "reason": pl.String,
     "author": pl.String,
 }
-"""One row per period in which accounting saw a node not in service (`sacctmgr show event`)."""
+"""One row per period in which accounting saw a node not in service (`sacctmgr show event`). `state` is as printed, `kind`
+is what it means (`outages.kind_of`; `unknown` where the state cannot be read)."""
 
 JOBS: Mapping[str, type[pl.DataType]] = {
     "job": pl.Int64,
@@ -35,23 +38,6 @@ JOBS: Mapping[str, type[pl.DataType]] = {
     "failed_node": pl.String,
 }
 """One row per attempt of a job (`sacct -X -D`). `nodelist` is folded; `width` is the number of nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a reason text says. `cause` is a stable id, `title` what people read.
-
-    `kind`: `fault` (something broke), `planned` (someone chose it), `unknown` (the text does not tell).
-    `owner`: who holds the mark: a person, the scheduler, a health check, us, or unknown.
-    """
-
-    cause: str
-    title: str
-    kind: str
-    owner: str
-
-
-Reader = Callable[[str, str | None], Reading]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +85,7 @@ class AuditInput:
     nodes: Mapping[str, SchedulerNode] | None
     events: pl.DataFrame | None
     jobs: pl.DataFrame | None
-    read: Reader
+    normalise: Normalise
     gaps: tuple[Gap, ...] = ()
     kernel: tuple[KernelEvent, ...] = field(default=())
     left_authors: frozenset[str] = frozenset()

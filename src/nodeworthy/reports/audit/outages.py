@@ -1,7 +1,7 @@
 """Periods in which nodes did no work, made from the scheduler's events. Theory of operation:
 
-1. Each event gets a *kind* from its compact state (`DOWN*`, `DRAIN`, `INVAL`, `BOOT^`, `IDLE~`, …). Powered-down cloud
-   nodes and states that still take jobs are no outage and leave here.
+1. Each event has a *kind*, from its state. Powered-down cloud nodes and states that still take jobs are no outage and
+   leave here.
 2. The present state is the better witness: an open event of a node that now serves is closed as *unknown end* (it is not
    counted, and said); a node that is out now without an open event gets one, from the time of its mark.
 3. Events of a node that overlap or follow each other within `JOIN_GAP_S` are one *outage*. Its cause is that of its
@@ -17,8 +17,10 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from nodeworthy.model.scheduler import SchedulerNode
-from nodeworthy.reports.audit.inputs import EVENTS, Gap, Reader, Window
+from nodeworthy.decide.marks import Normalise
+from nodeworthy.model.scheduler import BaseState, SchedulerNode
+from nodeworthy.reports.audit.inputs import EVENTS, Gap, Window
+from nodeworthy.reports.audit.reading import read_event
 
 JOIN_GAP_S = 60
 """A node that was back for less than a minute was not back: slurmctld closes one event and opens the next within
@@ -30,56 +32,46 @@ SHARED_NODES = 5
 many at once, independent failures do not: at the highest published rate (6.5 per 1,000 node-days, arXiv:2410.21680)
 1,000 nodes fail once in 3.7 hours."""
 
-OUT_FLAGS = ("DRAIN", "FAIL", "INVALID_REG", "NOT_RESPONDING")
 POWERED_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"})
 
 
-def kind_of_state(state: str) -> str:
-    """The kind of an event from Slurm's compact node state (`node_state_string_compact` in its sources).
+def kind_of(base: BaseState, flags: frozenset[str]) -> str:
+    """The kind of outage that a node state is; `powered` and `in-service` are none.
 
-    >>> [kind_of_state(s) for s in ("DOWN*", "DRAIN", "INVAL", "BOOT^", "IDLE~", "MAINT", "IDLE")]
-    ['down', 'drain', 'invalid', 'reboot', 'powered', 'planned', 'in-service']
+    >>> kind_of(BaseState.IDLE, frozenset({"DRAIN", "INVALID_REG"}))
+    'invalid'
+    >>> kind_of(BaseState.IDLE, frozenset({"CLOUD", "POWERED_DOWN"}))
+    'powered'
     """
-    word = state.upper().strip()
-    base = word.rstrip("*~#!%$@^-+")
-    if base == "DOWN" or base.startswith("DOWN+"):
-        return "down"
-    if "~" in word or "%" in word or "#" in word or base in ("POW_DN", "POW_UP", "POWER_DOWN", "POWERED_DOWN"):
-        return "powered"
-    if base in ("BOOT", "REBOOT") or word.endswith(("^", "@")):
+    if "REBOOT_ISSUED" in flags:
         return "reboot"
-    for prefix, kind in _KINDS:
-        if base.startswith(prefix):
+    if base in (BaseState.DOWN, BaseState.ERROR):
+        return "down"
+    if flags & POWERED_FLAGS and not flags & {"DRAIN", "FAIL"}:
+        return "powered"
+    if "NOT_RESPONDING" in flags:
+        return "down"
+    # INVALID_REG sets DRAIN too, and a reboot drains first: the more telling flag comes first.
+    for flag, kind in _KINDS:
+        if flag in flags:
             return kind
-    return "unknown" if base in ("", "UNK", "UNKNOWN", "NO_RESP") else "in-service"
+    return "in-service"
 
 
 _KINDS = (
-    ("DRAIN", "drain"), ("DRNG", "drain"), ("DRAINED", "drain"), ("FAIL", "fail"), ("INVAL", "invalid"),
-    ("ERROR", "down"), ("MAINT", "planned"),
+    ("INVALID_REG", "invalid"), ("REBOOT_REQUESTED", "reboot"), ("FAIL", "fail"), ("DRAIN", "drain"),
+    ("MAINTENANCE", "planned"),
 )  # fmt: skip
 OUT_KINDS = ("down", "drain", "fail", "invalid", "reboot", "planned", "unknown")
 
 
 def out_now(node: SchedulerNode) -> bool:
-    """Whether the scheduler gives this node no new work for a reason other than power saving or reservation."""
-    if node.base.value in ("DOWN", "ERROR"):
-        return True
-    if any(node.has(flag) for flag in OUT_FLAGS) or node.has("REBOOT_ISSUED"):
-        return not (node.flags & POWERED_FLAGS) or node.has("DRAIN") or node.has("FAIL")
-    return False
-
-
-def kind_now(node: SchedulerNode) -> str:
-    """The kind of outage that the present state shows (see `kind_of_state`)."""
-    if node.has("REBOOT_ISSUED") or node.has("REBOOT_REQUESTED"):
-        return "reboot"
-    if node.base.value in ("DOWN", "ERROR"):
-        return "down"
-    for flag, kind in (("INVALID_REG", "invalid"), ("FAIL", "fail"), ("DRAIN", "drain")):
-        if node.has(flag):
-            return kind
-    return "down"
+    """Whether the scheduler gives this node no new work for a reason other than power saving or a reservation. A reboot that
+    was only asked for does not count: until the node drains it takes work."""
+    kind = kind_of(node.base, node.flags)
+    return kind in ("down", "drain", "fail", "invalid") or (
+        kind == "reboot" and bool(node.flags & {"DRAIN", "REBOOT_ISSUED"})
+    )
 
 
 def node_frame(nodes: Mapping[str, SchedulerNode] | None) -> pl.DataFrame:
@@ -94,16 +86,10 @@ def events_in_window(
 ) -> tuple[pl.DataFrame, list[Gap]]:
     """The events that are outages, clipped to the window, reconciled with the present state.
 
-    Columns of EVENTS plus `kind`, `open` and `clipped` (it began before the window)."""
+    Columns of EVENTS plus `open` and `clipped` (it began before the window)."""
     gaps: list[Gap] = []
     table = events if events is not None else pl.DataFrame(schema=dict(EVENTS))
-    states = table["state"].unique().to_list()
-    kinds = pl.DataFrame(
-        {"state": states, "kind": [kind_of_state(s or "") for s in states]},
-        schema={"state": pl.String, "kind": pl.String},
-    )
-    table = table.filter((pl.col("node") != "") & pl.col("start").is_not_null())
-    table = table.join(kinds, on="state", how="left").filter(pl.col("kind").is_in(OUT_KINDS))
+    table = table.filter((pl.col("node") != "") & pl.col("start").is_not_null() & pl.col("kind").is_in(OUT_KINDS))
     if nodes is not None:
         table, more = _reconcile(table, nodes, window)
         gaps += more
@@ -149,7 +135,7 @@ def _reconcile(
     rows = [
         {
             "node": n.name, "start": _since(n, window), "end": None, "state": n.state,
-            "reason": n.mark.reason if n.mark else "", "author": n.mark.user if n.mark else None, "kind": kind_now(n),
+            "reason": n.mark.reason if n.mark else "", "author": n.mark.user if n.mark else None, "kind": kind_of(n.base, n.flags),
         }
         for n in nodes.values()
         if out_now(n) and n.name not in open_now
@@ -158,9 +144,8 @@ def _reconcile(
     if unmarked:
         gaps.append(Gap(f"{unmarked} nodes are out now, nobody wrote since when", "their loss is not counted"))
     if rows:
-        schema: dict[str, type[pl.DataType]] = {**EVENTS, "kind": pl.String}
-        made = pl.DataFrame(rows, schema=schema).filter(pl.col("start").is_not_null())
-        table = pl.concat([table.select(list(schema)), made])
+        made = pl.DataFrame(rows, schema=dict(EVENTS)).filter(pl.col("start").is_not_null())
+        table = pl.concat([table.select(list(EVENTS)), made])
     return table, gaps
 
 
@@ -170,21 +155,18 @@ def _since(node: SchedulerNode, window: Window) -> int | None:
     return int(node.mark.at)
 
 
-def read_reasons(events: pl.DataFrame, read: Reader) -> pl.DataFrame:
-    """Adds `cause`, `title`, `planned`, `fault`, `owner`; each distinct pair of text and author is read once."""
-    pairs = events.select("reason", "author").unique()
+def read_reasons(events: pl.DataFrame, normalise: Normalise) -> pl.DataFrame:
+    """Adds `cause`, `title`, `reads`, `owner`; each distinct kind, text and author is read once."""
+    keys = ["kind", "reason", "author"]
     rows = []
-    for reason, author in pairs.iter_rows():
-        reading = read(reason or "", author)
-        rows.append((reason, author, reading.cause, reading.title, reading.kind, reading.owner))
-    schema = ["reason", "author", "cause", "title", "reads", "owner"]
+    for kind, reason, author in events.select(keys).unique().iter_rows():
+        reading = read_event(kind, reason or "", author, normalise)
+        rows.append((kind, reason, author, reading.cause, reading.title, reading.kind, reading.owner))
+    schema = [*keys, "cause", "title", "reads", "owner"]
     table = pl.DataFrame(rows, schema=dict.fromkeys(schema, pl.String), orient="row")
-    return events.join(table, on=["reason", "author"], how="left", nulls_equal=True).with_columns(
-        pl.when(pl.col("kind").is_in(["reboot", "planned"]) & (pl.col("reads") != "fault"))
-        .then(pl.lit("planned"))
-        .otherwise(pl.col("reads"))
-        .alias("reads")
-    )
+    read = events.join(table, on=keys, how="left", nulls_equal=True)
+    chosen = pl.col("kind").is_in(["reboot", "planned"]) & (pl.col("reads") != "fault")
+    return read.with_columns(pl.when(chosen).then(pl.lit("planned")).otherwise(pl.col("reads")).alias("reads"))
 
 
 def outages(events: pl.DataFrame, busy: pl.DataFrame, fleet: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,9 @@ def median_repair(finished: Sequence[float], still_out: Sequence[float]) -> Esti
         return Estimate(None, None, None, n)
     data = stats.CensoredData(uncensored=np.asarray(finished, float), right=np.asarray(still_out, float))
     curve = stats.ecdf(data).sf
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # Where everybody or nobody has returned the band has no value; NaN compares false below, as it should.
+        warnings.simplefilter("ignore", RuntimeWarning)
         band = curve.confidence_interval(LEVEL, method="log-log")
     times = curve.quantiles
     return Estimate(

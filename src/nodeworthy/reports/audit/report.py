@@ -123,7 +123,7 @@ def build(given: AuditInput) -> Audit:
     window = given.window
     fleet = node_frame(given.nodes)
     events, gaps = events_in_window(given.events, given.nodes, window)
-    events = read_reasons(events, given.read)
+    events = read_reasons(events, given.normalise)
     busy_now = {n.name for n in (given.nodes or {}).values() if n.busy}
     busy = job_tables.busy_until(given.jobs, events, window, busy_now)
     table, lost = outages(events, busy, fleet)
@@ -132,10 +132,7 @@ def build(given: AuditInput) -> Audit:
     found = lemons(table, kills, fleet, window)
     out = out_nodes(given)
     totals = _totals(given, table, kills, fleet)
-    by_node = {
-        str(n): float(h)
-        for n, h in _gpu_hours(table).group_by("node").agg(pl.col("gpu_h").sum()).drop_nulls().iter_rows()
-    }
+    by_node = _lost_by_node(table, fleet)
     return Audit(
         cluster=given.cluster,
         window=window,
@@ -162,6 +159,15 @@ def _gpu_hours(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(
         (pl.col("lost") * pl.col("gpus") / HOUR).alias("gpu_h"), (pl.col("lost") / HOUR).alias("node_h")
     )
+
+
+def _lost_by_node(table: pl.DataFrame, fleet: pl.DataFrame) -> dict[str, float]:
+    """GPU-hours lost of every node with a known number of GPUs; 0 where it had no outage."""
+    lost = table.group_by("node").agg(pl.col("lost").sum())
+    hours = fleet.join(lost, on="node", how="left").select(
+        "node", (pl.col("lost").fill_null(0) * pl.col("gpus") / HOUR).alias("hours")
+    )
+    return {str(node): float(h) for node, h in hours.drop_nulls().iter_rows()}
 
 
 def _known_sum(column: str) -> pl.Expr:
