@@ -50,7 +50,9 @@ def explain(case: Case) -> Explanation:
         rejected=_unique(_rejected(case)),
         waiting_for=_unique([*(h.waiting_for for h in holds), *_jobs_to_end(case)]),
         clears=_unique([*_clears_mark(case), *(f.clears for f in adverse)]),
-        next=_unique([case.status.next, *(intention(h, case.node).sentence for h in holds), *(f.action for f in adverse)]),
+        next=_unique(
+            [case.status.next, *(intention(h, case.node).sentence for h in holds), *(f.action for f in adverse)]
+        ),
     )
 
 

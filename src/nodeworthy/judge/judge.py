@@ -53,11 +53,15 @@ class JudgeState:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The findings that stand now, what to remember, and what could not be judged and why."""
+    """The findings that stand now, what to remember, and what could not be judged and why.
+
+    `answers`: kind → a Boolean column per check, a row per component as in the kind's frame; null is unknown.
+    """
 
     findings: tuple[Finding, ...]
     state: JudgeState
     unknown: tuple[UnknownGroup, ...]
+    answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
 
 def judge(catalogue: Catalogue, frames: Frames, previous: JudgeState, now: float) -> Judgement:
@@ -68,11 +72,13 @@ def judge(catalogue: Catalogue, frames: Frames, previous: JudgeState, now: float
     findings: list[Finding] = []
     unknown: list[UnknownGroup] = []
     failures: dict[str, float] = {}
+    kept: dict[str, pl.DataFrame] = {}
     for kind, table in frames.tables.items():
         checks = [c for c in catalogue.checks.values() if c.kind == kind and c.condition is not None]
         if not checks or table.frame.is_empty():
             continue
         answers, broken = _answers(checks, table.frame)
+        kept[kind] = answers
         for check in checks:
             column = answers[check.id]
             if check.id in broken:
@@ -87,7 +93,7 @@ def judge(catalogue: Catalogue, frames: Frames, previous: JudgeState, now: float
     sources = source_findings(frames, before.sources, now)
     keys = {kind: table.frame.select("node", "index") for kind, table in frames.tables.items()}
     state = JudgeState(now, frames.fleet_revision, rows, sources, failures, keys)
-    return Judgement((*findings, *sources.values()), state, tuple(unknown))
+    return Judgement((*findings, *sources.values()), state, tuple(unknown), kept)
 
 
 @dataclass(frozen=True, slots=True)

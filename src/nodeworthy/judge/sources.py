@@ -5,8 +5,9 @@ It names the source and never a node: losing sight of a node says nothing about 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol
 
 from nodeworthy.judge.frames import Frames, SourceNote, State
 from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Locality, Severity, Trust, UnknownReason, Verdict
@@ -29,6 +30,40 @@ def source_findings(frames: Frames, previous: Mapping[str, Finding], now: float)
         finding = _finding(source, note, frames, previous.get(source), now)
         if finding is not None:
             found[source] = finding
+    return found
+
+
+class Silent(Protocol):
+    """A source that is read whole or not at all: the scheduler, a log."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def problem(self) -> str: ...
+
+
+def silent_findings(sources: Iterable[Silent], previous: Mapping[str, Finding], now: float) -> list[Finding]:
+    """One finding for each source that is silent now. `previous`: the findings of the last turn, by key."""
+    found = []
+    for source in sources:
+        finding = Finding(
+            check=CHECK,
+            component=ComponentRef(source.name, "source"),
+            verdict=Verdict.TRUE,
+            severity=Severity.ERROR,
+            confidence=1.0,
+            since=now,
+            summary=f"{source.kind} {source.name} is silent: {source.problem or 'no answer'}. What it tells is unknown.",
+            evidence=(Evidence("problem", source.problem or "no answer", source.name, now),),
+            locality=Locality.SHAREABLE,
+            action="Check the source and the way to it; the nodes are not to blame.",
+            clears="It answers again.",
+            rule_version="1",
+        )
+        before = previous.get(finding.key)
+        found.append(replace(finding, since=before.since) if before else finding)
     return found
 
 

@@ -28,4 +28,3 @@ class NodeStatus:
     owner: Owner | None = None
     since: float | None = None
     next: str = ""
-

@@ -57,8 +57,8 @@ def _differs(old: Finding | None, new: Finding) -> bool:
 
 def _hold_differs(old: Hold | None, new: Hold) -> bool:
     settled = bool(old and old.waiting_for) != bool(new.waiting_for)
-    return old is None or settled or replace(old, evidence=(), waiting_for="") != replace(
-        new, evidence=(), waiting_for=""
+    return (
+        old is None or settled or replace(old, evidence=(), waiting_for="") != replace(new, evidence=(), waiting_for="")
     )
 
 
@@ -138,7 +138,9 @@ def _world_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry
         yield Entry(at, "fleet.revision", "fleet", f"fleet {after.world.fleet.revision}: {nodes} nodes declared")
     if before.world.catalogue.revision != after.world.catalogue.revision:
         count = len(after.world.catalogue.checks)
-        yield Entry(at, "catalogue.revision", "catalogue", f"catalogue {after.world.catalogue.revision}: {count} checks")
+        yield Entry(
+            at, "catalogue.revision", "catalogue", f"catalogue {after.world.catalogue.revision}: {count} checks"
+        )
 
 
 def _source_rows(before: Picture, after: Picture, at: float) -> Iterator[SourceState]:

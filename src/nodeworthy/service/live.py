@@ -113,7 +113,9 @@ class LiveViews:
         picture, as_of, sources = self._picture()
         chosen = _choose(picture, names, labels)
         index = present.index(picture)
-        items = tuple(present.node(picture, index, n) for n in chosen if not states or picture.statuses[n].state in states)
+        items = tuple(
+            present.node(picture, index, n) for n in chosen if not states or picture.statuses[n].state in states
+        )
         return NodesAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
 
     def node(self, name: str) -> NodeAnswer:
@@ -138,7 +140,9 @@ class LiveViews:
 
     def _of_node(self, picture: Picture, name: str) -> dict[str, object]:
         known = self._must_be(picture, name)
-        would = present.would(picture, self._acts([known]), [h for h in picture.holds.values() if h.subject.node == known])
+        would = present.would(
+            picture, self._acts([known]), [h for h in picture.holds.values() if h.subject.node == known]
+        )
         return present.node_parts(picture, known, would)
 
     def history(self, name: str, since: float | None, limit: int) -> HistoryAnswer:

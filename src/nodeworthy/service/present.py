@@ -203,7 +203,9 @@ def case(picture: Picture, name: str) -> Case:
         findings=[f for f in picture.findings.values() if f.component.node == name],
         holds=[h for h in picture.holds.values() if h.subject.node == name],
         incidents=[i for i in picture.incidents if name in i.nodes],
-        answered_no=[picture.world.catalogue.checks[c].title for c in answered_no(picture.frames, picture.answers, name)],
+        answered_no=[
+            picture.world.catalogue.checks[c].title for c in answered_no(picture.frames, picture.answers, name)
+        ],
         unanswered=len(unanswered(picture.world.catalogue, picture.frames, picture.answers, name)),
     )
 
@@ -292,7 +294,9 @@ def _job(job: Job) -> JobView:
 
 def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[WouldView, ...]:
     """Holds as what would have been done, each against what people did about that node."""
-    machines = {m.reason for m in picture.marks.values() if m.owner.kind in (OwnerKind.SCHEDULER, OwnerKind.HEALTH_PROGRAM)}
+    machines = {
+        m.reason for m in picture.marks.values() if m.owner.kind in (OwnerKind.SCHEDULER, OwnerKind.HEALTH_PROGRAM)
+    }
     views = []
     for hold in holds:
         meant = intention(hold, picture.scheduler_node(hold.subject.node))
