@@ -320,7 +320,7 @@ def test_info_counts_what_is_there(store: SqlStore) -> None:
     """info names the schema, the rows, what is open and the oldest entry, and hides no size."""
     store.commit_turn(FULL)
     info = store.info()
-    assert info.schema == "0001"
+    assert info.schema_revision == "0001"
     assert (info.rows["ledger"], info.rows["findings"], info.open_findings, info.open_holds) == (2, 2, 2, 1)
     assert info.oldest == AT
     assert info.size_bytes is not None and info.size_bytes > 10_000

@@ -44,10 +44,12 @@ def parse_url(text: str) -> sa.URL:
 
 
 def make_engine(url: sa.URL) -> sa.Engine:
-    """An engine with our settings; connects to nothing yet, but makes a missing SQLite file (mode 0600)."""
+    """An engine with our settings; connects to nothing yet."""
     if url.get_backend_name() == "sqlite":
-        _make_file(Path(url.database or ""))
         engine = sa.create_engine(url, json_serializer=dump_json, connect_args={"timeout": LOCK_WAIT_S})
+        sa.event.listen(
+            engine, "do_connect", lambda _dialect, _record, _args, _options: _make_file(Path(url.database or ""))
+        )
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine

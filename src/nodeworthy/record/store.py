@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from nodeworthy.errors import Garbled, NotKnown
+from nodeworthy.errors import Garbled, NotKnown, Refused
 from nodeworthy.model.event import LogEvent
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState
@@ -41,15 +41,17 @@ def open_store(url: str, *, create: bool = True) -> SqlStore:
         folder = tempfile.TemporaryDirectory(prefix="nodeworthy-store-")
         return _opened(parse_url(f"{folder.name}/record.db"), then=folder.cleanup)
     parsed = parse_url(url)
-    if not create:
-        _must_exist(parsed)
-    return _opened(parsed)
+    return _opened(parsed) if create else _opened(parsed, check=_must_exist)
 
 
-def _opened(url: sa.URL, then: Callable[[], None] | None = None) -> SqlStore:
+def _opened(
+    url: sa.URL, *, check: Callable[[sa.Engine], None] | None = None, then: Callable[[], None] | None = None
+) -> SqlStore:
     engine = make_engine(url)
     try:
         with translated(url):
+            if check is not None:
+                check(engine)
             migrations.upgrade(engine)
     except BaseException:
         engine.dispose()
@@ -57,11 +59,25 @@ def _opened(url: sa.URL, then: Callable[[], None] | None = None) -> SqlStore:
     return SqlStore(engine, then)
 
 
-def _must_exist(url: sa.URL) -> None:
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise NotKnown(
-            f"there is no store at {url.database}", hint="name it with --store, or start `nodeworthy serve` to make one"
-        )
+def _must_exist(engine: sa.Engine) -> None:
+    """Refuses to make a store where one was expected, for example under a mistyped name."""
+    name = engine.url.render_as_string(hide_password=True)
+    missing = NotKnown(
+        f"there is no store at {name}", hint="name it with --store, or start `nodeworthy serve` to make one"
+    )
+    if engine.dialect.name == "sqlite":
+        try:
+            Path(engine.url.database or "").stat()
+        except FileNotFoundError:
+            raise missing from None
+        except OSError as error:
+            raise Refused(
+                f"the store {name} cannot be opened: {error.strerror}",
+                hint="be its owner, or name another with --store",
+            ) from error
+    with engine.connect() as connection:
+        if migrations.current(connection) is None:
+            raise missing
 
 
 class SqlStore:
@@ -353,7 +369,7 @@ def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:
         size = connection.execute(sa.select(sa.func.pg_database_size(sa.func.current_database()))).scalar()
     return StoreInfo(
         url=engine.url.render_as_string(hide_password=True),
-        schema=migrations.current(connection) or "",
+        schema_revision=migrations.current(connection) or "",
         size_bytes=size,
         rows={
             table.name: count(sa.select(table)) for table in tables.metadata.sorted_tables if table.name != "counters"
