@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from tests.record_samples import AT, entry, event, finding, hold, state, unknown_finding
 
 from nodeworthy.errors import NodeworthyError, NotKnown

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.test_store import FULL
+from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from tests.record_samples import AT, entry, finding
 
 from nodeworthy.errors import BadRequest, Garbled, NodeworthyError, NotAllowed
@@ -170,6 +171,8 @@ def test_a_damaged_backup_restores_nothing(place: Place, tmp_path: Path) -> None
         gzip.compress(b"[]\n"),
         gzip.compress(b"7\n"),
     ]
+    damaged += [gzip.compress(lines[0] + end) for end in (b'{"sha256": ""}\n', b'{"sha256": "", "rows": 3}\n')]
+    damaged += [gzip.compress(b'{"format": "nodeworthy.store-backup/1"}\n' + lines[-1])]
     damaged += [gzip.compress(b'{"sha256": 1}\n'), gzip.compress(b'{"format": []}\n{"sha256": "", "rows": 3}\n')]
     url = place("sqlite")
     target = open_store(url)

@@ -115,10 +115,14 @@ def verify(path: Path) -> Backup:
         )
     if end is None:
         raise _not_whole(path, "it has no end")
-    rows = {str(name): int(count) for name, count in end["rows"].items()}
-    if end["sha256"] != digest.hexdigest() or any(counts[name] != count for name, count in rows.items()):
+    try:
+        rows = {str(name): int(count) for name, count in end["rows"].items()}
+        backup = Backup(str(path), str(head["schema"]), float(head["at"]), int(head["sequence"]), rows)
+    except (KeyError, AttributeError, TypeError, ValueError) as error:
+        raise _not_whole(path, "its head or its end says too little") from error
+    if end["sha256"] != digest.hexdigest() or dict(counts) != {name: count for name, count in rows.items() if count}:
         raise _not_whole(path, "its content does not match its digest")
-    return Backup(str(path), str(head["schema"]), float(head["at"]), int(head["sequence"]), rows)
+    return backup
 
 
 def _lines(path: Path) -> Iterator[bytes]:
