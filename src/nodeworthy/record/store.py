@@ -177,21 +177,36 @@ class SqlStore:
                 sequence=_counted(connection, tables.ledger),
             )
 
-    def entries(
-        self, after: int = 0, limit: int = 1000, *, node: str | None = None, kinds: Sequence[str] = ()
-    ) -> list[Entry]:
-        query = _page_of(tables.ledger, after, limit, node)
-        if kinds:
-            query = query.where(tables.ledger.c.kind.in_(kinds))
+    def sequence(self) -> int:
         with self.read() as connection:
-            return list(_all(connection, query, rows.to_entry))
+            return _counted(connection, tables.ledger)
+
+    def entries(
+        self,
+        after: int = 0,
+        limit: int = 1000,
+        *,
+        node: str | None = None,
+        kinds: Sequence[str] = (),
+        since: float = 0.0,
+        newest: bool = False,
+    ) -> list[Entry]:
+        table = tables.ledger
+        query = _page_of(table, after, limit, node)
+        if kinds:
+            query = query.where(table.c.kind.in_(kinds))
+        if since:
+            query = query.where(table.c.at >= since)
+        if newest:
+            query = query.order_by(None).order_by(table.c.id.desc())
+        with self.read() as connection:
+            found = list(_all(connection, query, rows.to_entry))
+        return found[::-1] if newest else found
 
     def findings(
-        self, *, open_only: bool = True, node: str | None = None, after: int = 0, limit: int = 1000
+        self, *, open_only: bool = True, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
     ) -> Page[Finding]:
-        query = _page_of(tables.findings, after, limit + 1, node)
-        if open_only:
-            query = query.where(tables.findings.c.ended.is_(None))
+        query = _page_of(tables.findings, after, limit + 1, node).where(_not_over(tables.findings, open_only, since))
         return self._page(query, limit, rows.to_finding)
 
     def holds(
@@ -200,12 +215,11 @@ class SqlStore:
         open_only: bool = True,
         node: str | None = None,
         states: Sequence[HoldState] = (),
+        since: float = 0.0,
         after: int = 0,
         limit: int = 1000,
     ) -> Page[Hold]:
-        query = _page_of(tables.holds, after, limit + 1, node)
-        if open_only:
-            query = query.where(tables.holds.c.ended.is_(None))
+        query = _page_of(tables.holds, after, limit + 1, node).where(_not_over(tables.holds, open_only, since))
         if states:
             query = query.where(tables.holds.c.state.in_([state.value for state in states]))
         return self._page(query, limit, rows.to_hold)
@@ -253,7 +267,7 @@ class SqlStore:
         with self.read() as connection:
             found = connection.execute(query).mappings().all()
         shown = found[:limit]
-        return Page(tuple(to_word(row) for row in shown), shown[-1]["id"] if len(found) > limit else None)
+        return Page(rows.to_words(shown, to_word), shown[-1]["id"] if len(found) > limit else None)
 
 
 def _take(connection: sa.Connection, table: sa.Table, count: int) -> int:
@@ -342,6 +356,11 @@ def _where_open(table: sa.Table) -> sa.Select[Any]:
     return sa.select(table).where(table.c.ended.is_(None)).order_by(table.c.id)
 
 
+def _not_over(table: sa.Table, open_only: bool, since: float) -> sa.ColumnElement[bool]:
+    is_open = table.c.ended.is_(None)
+    return is_open if open_only else sa.or_(is_open, table.c.ended >= since)
+
+
 def _last_per_node(table: sa.Table) -> sa.Select[Any]:
     return sa.select(table).where(table.c.id.in_(sa.select(sa.func.max(table.c.id)).group_by(table.c.node)))
 
@@ -354,7 +373,7 @@ def _page_of(table: sa.Table, after: int, limit: int, node: str | None) -> sa.Se
 def _all(
     connection: sa.Connection, query: sa.Select[Any], to_word: Callable[[sa.RowMapping], Item]
 ) -> tuple[Item, ...]:
-    return tuple(to_word(row) for row in connection.execute(query).mappings())
+    return rows.to_words(connection.execute(query).mappings(), to_word)
 
 
 def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:

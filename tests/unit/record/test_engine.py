@@ -115,6 +115,49 @@ def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
+def test_a_full_disk_is_refused_and_loses_nothing(tmp_path: Path) -> None:
+    """A turn that does not fit is an error, what was there stays, and after room was made work goes on."""
+    store = open_store(str(tmp_path / "record.db"))
+    store.append([entry()])
+
+    def allow(pages: int) -> None:
+        with store.engine.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+
+    allow(1)  # SQLite takes the present size as the least
+    with pytest.raises(Refused, match="full"):
+        store.append([entry(summary="x" * 100_000)] * 50)
+    assert [e.sequence for e in store.entries()] == [1]
+    allow(1_000_000)
+    assert store.append([entry()])[0].sequence == 2
+    store.close()
+
+
+def test_a_damaged_file_is_garbled(tmp_path: Path) -> None:
+    """Pages that were overwritten are an error that points at the backup, not an empty answer."""
+    path = tmp_path / "record.db"
+    store = open_store(str(path))
+    store.append([entry(summary="x" * 1000)] * 200)
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\x55" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(Garbled) as failed:
+        open_store(str(path)).entries()
+    assert "restore" in failed.value.hint
+
+
+def test_json_changed_by_hand_is_garbled(tmp_path: Path) -> None:
+    """A column that is no longer JSON is said so."""
+    store = open_store(str(tmp_path / "record.db"))
+    store.append([entry()])
+    with store.write() as connection:
+        connection.exec_driver_sql("UPDATE ledger SET data = '{'")
+    with pytest.raises(Garbled, match="not JSON"):
+        store.entries()
+    store.close()
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
