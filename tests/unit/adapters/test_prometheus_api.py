@@ -96,6 +96,7 @@ def test_native_histograms_are_passed_over() -> None:
         (200, matrix({"metric": {}, "values": [[1, "1"]]}), Garbled, "unexpected shape"),
         (200, matrix({"metric": {"__name__": "a"}, "values": [[1]]}), Garbled, "unexpected shape"),
         (200, matrix({"metric": {"__name__": "a"}, "values": [[1, "soon"]]}), Garbled, "unexpected shape"),
+        (200, matrix({"metric": {"__name__": "a", "gpu": 0}, "values": [[1, "1"]]}), Garbled, "unexpected shape"),
         (200, matrix("a"), Garbled, "unexpected shape"),
         (200, b'{"status":"error","errorType":"internal","error":"disk is full"}', Refused, "disk is full"),
         (400, b'{"status":"error","errorType":"bad_data","error":"parse error"}', Refused, "parse error"),

@@ -14,7 +14,7 @@ from tests.telemetry_words import SIGNALS, cell, nothing, reason
 from nodeworthy.adapters.exposition.text import parse
 from nodeworthy.model.catalogue import Signal, SourceField
 from nodeworthy.observe.samples import Place, join
-from nodeworthy.observe.telemetry import DCGM_BLANKS, exposed, to_batch
+from nodeworthy.observe.telemetry import exposed, to_batch
 from nodeworthy.ports import TelemetryBatch
 
 NOW = 1_796_000_000.0
@@ -72,19 +72,26 @@ def test_when_both_names_are_there_the_newer_sample_wins() -> None:
     assert cell(batch_of(gpu(TEMP, 40) + gpu(TEMP + "_CELSIUS", 41)), "gpu", "n1", "0", "gpu_temperature") == 40.0
 
 
-@pytest.mark.parametrize("blank", DCGM_BLANKS)
-def test_every_blank_of_dcgm_is_unknown(blank: float) -> None:
+BLANKS = (
+    *(0x7FFFFFF0 + n for n in range(4)),
+    *(0x7FFFFFFFFFFFFFF0 + n for n in range(4)),
+    *(2**47 + n for n in range(4)),
+)
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_every_blank_of_dcgm_is_unknown(blank: int) -> None:
     """DCGM's marks for "not supported" are no temperatures and no counts, and the reason is kept."""
-    batch = batch_of(gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", f"{blank:.0f}") + gpu(POWER, 70))
+    batch = batch_of(gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", blank) + gpu(POWER, 70))
     assert cell(batch, "gpu", "n1", "0", "energy") is None
     assert reason(batch, "n1", "0", "energy") == "sentinel"
-    assert any("energy: 1 values not used, the vendor's mark for no value: n1/gpu0" in p for p in batch.problems)
+    assert any("energy: 1 values not used, the source's mark for no value: n1/gpu0" in p for p in batch.problems)
 
 
 def test_a_large_counter_is_no_blank() -> None:
-    """Energy past 2^47 millijoules is energy: only the exact marks are blanks."""
-    batch = batch_of(gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 2**47 + 4))
-    assert cell(batch, "gpu", "n1", "0", "energy") == pytest.approx((2**47 + 4) / 1000)
+    """Energy past 2^47 millijoules is energy: only the marks themselves are blanks."""
+    batch = batch_of(gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 2**47 + 100))
+    assert cell(batch, "gpu", "n1", "0", "energy") == pytest.approx((2**47 + 100) / 1000)
 
 
 @pytest.mark.parametrize(
