@@ -8,6 +8,7 @@ returned as an empty answer, because an empty answer says "there is nothing".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from nodeworthy.model.event import LogEvent
+    from nodeworthy.model.finding import Finding
+    from nodeworthy.model.hold import Hold, HoldState
     from nodeworthy.model.ledger import Entry
+    from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
     from nodeworthy.model.scheduler import SchedulerSnapshot
 
 
@@ -44,6 +48,8 @@ class TelemetryBatch:
 
     `problems` are sentences about what could not be used, each of which becomes evidence of a finding
     about the source, never about a node. `unknown_names` are instances that the fleet does not declare.
+    `unknown` says why cells are null that the source did fill: columns `kind`, `node`, `index`, `signal`,
+    `reason` (an UnknownReason's value). A null that is not listed there was not said at all.
     """
 
     source: str
@@ -51,6 +57,7 @@ class TelemetryBatch:
     frames: Mapping[str, pl.DataFrame]
     problems: tuple[str, ...] = ()
     unknown_names: tuple[str, ...] = ()
+    unknown: pl.DataFrame | None = None
 
 
 class Telemetry(Protocol):
@@ -73,8 +80,73 @@ class EventLog(Protocol):
 
 
 class Store(Protocol):
-    """Law: `transaction`s are atomic; entries get their sequence in commit order."""
+    """The record. Laws:
 
-    def append(self, entries: Iterable[Entry]) -> list[Entry]: ...
+    - One writer at a time; a transaction is all or nothing, also when the process is killed in it.
+    - Sequences follow commit order without gaps: who has seen entry n never later meets an entry before n.
+    - `load` after `commit_turn` gives the state that the turn left: a restart is invisible.
+    - A cursor moves in the transaction that keeps what was read up to it. An outcome whose cursor of a
+      source is the committed one brings that source's events a second time: they are not kept twice.
+    - What is open is never pruned. Text and JSON come back as given, except NUL and undecodable bytes
+      (U+FFFD) and NaN or infinities within JSON (null).
+    """
 
-    def entries(self, after: int = 0, limit: int = 1000) -> list[Entry]: ...
+    def transaction(self) -> AbstractContextManager[None]:
+        """Groups the calls inside into one transaction; may be nested."""
+        ...
+
+    def append(self, entries: Iterable[Entry]) -> list[Entry]:
+        """The entries with their sequences."""
+        ...
+
+    def commit_turn(self, outcome: Outcome) -> list[Entry]:
+        """Keep all that a turn changed, or nothing. Closing what is not open changes nothing."""
+        ...
+
+    def load(self) -> Memory: ...
+
+    def entries(
+        self, after: int = 0, limit: int = 1000, *, node: str | None = None, kinds: Sequence[str] = ()
+    ) -> list[Entry]: ...
+
+    def findings(
+        self, *, open_only: bool = True, node: str | None = None, after: int = 0, limit: int = 1000
+    ) -> Page[Finding]: ...
+
+    def holds(
+        self,
+        *,
+        open_only: bool = True,
+        node: str | None = None,
+        states: Sequence[HoldState] = (),
+        after: int = 0,
+        limit: int = 1000,
+    ) -> Page[Hold]: ...
+
+    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[NodeState]:
+        """The node's states from `since` on, oldest first, with the one that was in force at `since`."""
+        ...
+
+    def events(
+        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
+    ) -> Page[LogEvent]: ...
+
+    def save_revision(self, revision: Revision) -> None:
+        """Keep it under (kind, digest); what is kept already stays as it is."""
+        ...
+
+    def revision(self, kind: str, digest: str) -> Revision:
+        """Raises NotKnown."""
+        ...
+
+    def note(self, key: str) -> object | None:
+        """A small value under a name; None when there is none."""
+        ...
+
+    def set_note(self, key: str, value: object) -> None: ...
+
+    def prune(self, before: float, *, now: float) -> Pruned: ...
+
+    def info(self) -> StoreInfo: ...
+
+    def close(self) -> None: ...

@@ -1,8 +1,8 @@
 """Findings → the holds they ask for. Pure: the same findings, holds, policy and time give the same holds.
 
 A true finding of a check with an effect asks for one hold on its component. Self-evident evidence asks at once;
-shareable evidence first waits out the settle window, visibly. A hold ends when its finding is false; while the
-finding is unknown the hold stays, because "cannot see" is not "fine". In observe mode every hold is in the state
+shareable evidence first waits out the settle window, visibly. A hold ends when its finding ends; while the finding
+can only be said as last known, the hold stays and opens nothing new, because "cannot see" is not "fine". In observe mode every hold is in the state
 `would`: it is shown and nothing is written outside.
 """
 
@@ -44,6 +44,8 @@ def want(
         before = held.get(key)
         if before is not None and before.state is HoldState.LIFTED:
             before = None
+        if before is None and finding.unknown is not None:
+            continue
         hold = Hold(
             key=before.key if before else hold_key(key, finding.since),
             subject=finding.component,
@@ -58,17 +60,14 @@ def want(
         )
         wanted[key] = replace(hold, waiting_for=_waiting_for(finding, shared.get(key), policy, now))
     for key, hold in held.items():
-        if key in wanted or hold.state is HoldState.LIFTED:
-            continue
-        finding_now = findings.get(key)
-        if finding_now is not None and finding_now.verdict is Verdict.UNKNOWN:
-            wanted[key] = replace(hold, waiting_for="to see again: what it rests on is unknown now")
-        else:
+        if key not in wanted and hold.state is not HoldState.LIFTED:
             wanted[key] = replace(hold, state=HoldState.LIFTED, ended=now, waiting_for="")
     return wanted
 
 
 def _waiting_for(finding: Finding, shared: Incident | None, policy: Policy, now: float) -> str:
+    if finding.unknown is not None:
+        return f"sight: what it rests on cannot be seen now ({finding.unknown.value})"
     if finding.locality is Locality.SELF_EVIDENT:
         return ""
     if shared is not None:

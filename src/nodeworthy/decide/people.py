@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nodeworthy.model.status import Transition
+from nodeworthy.model.record import NodeState as Transition
 
 OUT_FLAGS = frozenset({"DRAIN", "FAIL", "DOWN"})
 

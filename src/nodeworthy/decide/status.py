@@ -7,7 +7,8 @@ and is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from nodeworthy.decide.marks import MarkView
 from nodeworthy.model.finding import Finding, Severity, Verdict
@@ -18,6 +19,26 @@ from nodeworthy.model.status import NodeState, NodeStatus
 SCHEDULER = Owner(OwnerKind.SCHEDULER, "slurm")
 ADVERSE = frozenset({Severity.ERROR, Severity.FATAL})
 POWER_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"})
+
+
+def statuses(
+    names: Iterable[str],
+    nodes: Mapping[str, SchedulerNode],
+    marks: Mapping[str, MarkView],
+    findings: Iterable[Finding],
+    blind: Mapping[str, str],
+    no_scheduler: str,
+) -> dict[str, NodeStatus]:
+    """A status for every name. `no_scheduler` says why no node is listed, empty where the scheduler answers."""
+    by_node: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_node[finding.component.node].append(finding)
+    return {
+        name: status_of(
+            name, nodes.get(name), marks.get(name), by_node.get(name, ()), no_scheduler or blind.get(name, "")
+        )
+        for name in names
+    }
 
 
 def status_of(

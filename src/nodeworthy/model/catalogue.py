@@ -64,6 +64,16 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """Something a node class may declare; conditions see it as `class.ID`. `type` as for signals."""
+
+    id: str
+    type: str
+    unit: str
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
 class EventMatch:
     """Which classified log events make an event check true."""
 
@@ -113,3 +123,4 @@ class Catalogue:
     features: Mapping[str, Feature]
     checks: Mapping[str, Check]
     revision: str
+    expectations: Mapping[str, Expectation] = field(default_factory=dict)

@@ -94,6 +94,7 @@ class Finding:
     clears: str = ""
     rule_version: str = ""
     boot_id: str | None = None
+    ended: float | None = None
 
     @property
     def key(self) -> str:

@@ -8,23 +8,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError, set_std_group_resolver
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException, set_std_group_resolver
+from ClusterShell.RangeSet import RangeSetException
 
 from nodeworthy.errors import BadRequest
 
 set_std_group_resolver(RESOLVER_NOGROUP)
 
+# ClusterShell makes every name as it parses, so a slip like n[1-999999999] would take the machine's memory
+LIMIT: Final = 1_000_000
+_HINT = "write it as n1,n[3-5],rack[1-2]-n[01-18]"
+_BRACKET = re.compile(r"\[([^\]]*)\]")
+_RANGE = re.compile(r"^\s*(\d+)\s*-\s*(\d+)\s*(?:/\s*(\d+)\s*)?$")
+
+
+def _at_most(text: str) -> int:
+    """No fewer names than `text` stands for, told without making them."""
+    total = 1
+    for bracket in _BRACKET.findall(text):
+        size = 0
+        for part in bracket.split(","):
+            match = _RANGE.match(part)
+            size += 1 if match is None else max(1, abs(int(match[2]) - int(match[1])) + 1)
+        total *= size
+    return total
+
 
 def _parse(text: str) -> Any:
+    # int() of Python refuses numbers of more than 4,300 digits, and no host name has more than 253 characters
+    if re.search(r"\d{19}", text):
+        raise BadRequest("not a node set: a number in it has more than 18 digits", hint=_HINT)
+    if "[" in text and max(map(_at_most, re.split(r",(?![^\[]*\])", text))) > LIMIT:
+        raise BadRequest(f"not a node set: {text[:80]!r} stands for more than {LIMIT:,} names", hint=_HINT)
     try:
         return NodeSet(text, autostep=None, resolver=RESOLVER_NOGROUP)
-    except NodeSetParseError as error:
-        raise BadRequest(
-            f"not a node set: {text!r}: {error}", hint="write it as n1,n[3-5],rack[1-2]-n[01-18]"
-        ) from error
+    except (NodeSetException, RangeSetException, ValueError) as error:
+        raise BadRequest(f"not a node set: {text[:80]!r}: {error}", hint=_HINT) from error
 
 
 def unfold(text: str) -> tuple[str, ...]:
@@ -33,5 +56,5 @@ def unfold(text: str) -> tuple[str, ...]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """The shortest node set with exactly these names."""
-    return str(NodeSet.fromlist(list(names), autostep=None, resolver=RESOLVER_NOGROUP))
+    """The shortest node set with exactly these names. Raises BadRequest if one is no name."""
+    return str(_parse(",".join(names)))

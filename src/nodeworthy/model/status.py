@@ -28,14 +28,3 @@ class NodeStatus:
     owner: Owner | None = None
     since: float | None = None
     next: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """A change of what the scheduler says of a node: its state with flags, and its one reason slot."""
-
-    node: str
-    at: float
-    state: str
-    reason: str = ""
-    user: str = ""

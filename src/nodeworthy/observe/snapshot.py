@@ -8,7 +8,7 @@ A turn that fails gives its events back with `put_back`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodeworthy.model.event import LogEvent
 from nodeworthy.model.scheduler import SchedulerSnapshot
@@ -56,6 +56,33 @@ class Seen:
     events: tuple[LogEvent, ...]
     cursors: Mapping[str, Mapping[str, object]]
     sources: Mapping[str, SourceReading]
+
+    def current(self, now: float) -> Seen:
+        """The same without a scheduler that has been silent too long: its last word is not the present."""
+        return replace(self, scheduler=None) if self.why_no_scheduler(now) else self
+
+    def why_no_scheduler(self, now: float) -> str:
+        """Why the scheduler is not seen now, in words; empty where it is."""
+        reading = next((s for s in self.sources.values() if s.kind == SCHEDULER), None)
+        if reading is None:
+            return "no scheduler is configured"
+        if self.scheduler is None or reading.lost(now):
+            return f"the scheduler is not seen: {reading.problem or 'no answer yet'}"
+        return ""
+
+    def silent(self, now: float) -> list[SourceReading]:
+        """The scheduler and the logs that cannot be read now."""
+        return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.problem and s.lost(now)]
+
+    def down(self, now: float) -> dict[str, str]:
+        """Telemetry sources that do not answer, with the sentence why."""
+        telemetry = (s for s in self.sources.values() if s.kind in TELEMETRY)
+        return {s.name: s.problem or "no answer in time" for s in telemetry if s.lost(now) and (s.problem or s.last_ok)}
+
+
+SCHEDULER = "scheduler"
+LOG = "log"
+TELEMETRY = frozenset({"exporter", "prometheus"})
 
 
 @dataclass

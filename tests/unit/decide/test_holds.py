@@ -5,7 +5,7 @@ from dataclasses import replace
 from nodeworthy.decide.holds import want
 from nodeworthy.decide.policy import Policy
 from nodeworthy.model.catalogue import Catalogue, Check
-from nodeworthy.model.finding import ComponentRef, Finding, Incident, Locality, Severity, Verdict
+from nodeworthy.model.finding import ComponentRef, Finding, Incident, Locality, Severity, UnknownReason, Verdict
 from nodeworthy.model.hold import HoldState
 
 BUS = Check(id="gpu.bus", version="1", title="fell off", kind="gpu", condition="x > 0", effect="no-new-work")
@@ -69,12 +69,14 @@ def test_a_hold_keeps_its_key_and_start() -> None:
 
 
 def test_a_hold_survives_blindness_and_ends_with_its_cause() -> None:
-    """Unknown keeps it and says so; a vanished or false finding lifts it once, with the time."""
+    """Unseen keeps it and says so; a finding that ended lifts it once, with the time."""
+    unseen = finding("gpu.bus", unknown=UnknownReason.STALE)
     held = run(finding("gpu.bus"))
 
-    blind = run(finding("gpu.bus", Verdict.UNKNOWN), held=held, now=200.0)
+    blind = run(unseen, held=held, now=200.0)
     assert [h.state for h in blind.values()] == [HoldState.WOULD]
-    assert "unknown now" in next(iter(blind.values())).waiting_for
+    assert "cannot be seen now (stale)" in next(iter(blind.values())).waiting_for
+    assert run(unseen) == {}, "what is only remembered opens no hold"
 
     lifted = run(held=blind, now=300.0)
     assert [(h.state, h.ended) for h in lifted.values()] == [(HoldState.LIFTED, 300.0)]

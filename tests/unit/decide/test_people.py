@@ -1,11 +1,11 @@
 """What people did, and how it compares with what we would have done."""
 
 from nodeworthy.decide.people import Act, Agreement, acts, compare
-from nodeworthy.model.status import Transition
+from nodeworthy.model.record import NodeState as Transition
 
 
 def history(*steps: tuple[float, str, str, str]) -> list[Transition]:
-    return [Transition("n3", at, state, reason, user) for at, state, reason, user in steps]
+    return [Transition("n3", state, tuple(state.split("+")[1:]), at, reason, user) for at, state, reason, user in steps]
 
 
 def test_a_drain_and_a_resume_are_two_acts() -> None:

@@ -1,1 +1,1 @@
-"""Files that people write and keep: the fleet file and what it is imported from."""
+"""Files that belong to a site or to the package: the catalogue, the fleet, log rules, settings."""

@@ -1,0 +1,99 @@
+"""How fast metrics pages become frames: `python -m benchmarks.exposition`.
+
+Prints, from one run on one core, samples a second of prometheus_client's parser and of ours on the same
+pages, their ratio, and the time to map a fleet's samples (default 10,000 nodes x 8 GPUs x 60 signals).
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from nodeworthy.adapters.exposition.text import LabelCache, Page, parse
+from nodeworthy.model.catalogue import Signal, SourceField
+from nodeworthy.observe.samples import join
+from nodeworthy.observe.telemetry import to_batch
+
+GPUS, FIELDS = 8, 60
+
+
+def page(node: int) -> str:
+    """A page of the shape that dcgm-exporter serves (labels of 4.x), 480 samples."""
+    lines = []
+    for number in range(FIELDS):
+        name = f"DCGM_FI_DEV_FIELD_{number:02d}"
+        lines.append(f"# HELP {name} A field.\n# TYPE {name} gauge\n")
+        lines += [
+            f'{name}{{gpu="{g}",UUID="GPU-c4529c8d-69c4-b61d-e0bc-{node:08x}{g:04x}",pci_bus_id="00000000:{g:02X}:00.0",'
+            f'device="nvidia{g}",modelName="NVIDIA H100 80GB HBM3",Hostname="n{node}",'
+            f'DCGM_FI_DRIVER_VERSION="580.105.08"}} {node % 90 + number / 7:.6f}\n'
+            for g in range(GPUS)
+        ]
+    return "".join(lines)
+
+
+def signals() -> list[Signal]:
+    return [
+        Signal(f"s{n:02d}", "gpu", "float", "", "", (SourceField("dcgm", f"DCGM_FI_DEV_FIELD_{n:02d}"),), minimum=0.0)
+        for n in range(FIELDS)
+    ]
+
+
+def best(action: Callable[[], object], times: int = 3) -> float:
+    """Seconds of the fastest of several runs."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+def parse_all(pages: list[str]) -> list[Page]:
+    cache: LabelCache = {}
+    names = frozenset(s.fields[0].name for s in signals())
+    return [parse(text, at=0.0, names=names, cache=cache) for text in pages]
+
+
+def client_all(pages: list[str]) -> int:
+    return sum(len(family.samples) for text in pages for family in text_string_to_metric_families(text))
+
+
+def ratio(pages: list[str], client_share: int = 10) -> tuple[float, float]:
+    """Samples a second of prometheus_client and of ours, measured alternately on the same pages."""
+    each = GPUS * FIELDS
+    few = pages[: max(1, len(pages) // client_share)]
+    return len(few) * each / best(lambda: client_all(few)), len(pages) * each / best(lambda: parse_all(pages), 5)
+
+
+def results(nodes: int) -> Iterator[str]:
+    few = [page(n) for n in range(200)]
+    client, ours = ratio(few)
+    yield f"parse, prometheus_client: {client:,.0f} samples/s"
+    yield f"parse, ours:              {ours:,.0f} samples/s, {ours / client:.0f} times as many"
+    start = time.perf_counter()
+    pages = [p for n in range(0, nodes, 200) for p in parse_all([page(k) for k in range(n, min(n + 200, nodes))])]
+    yield f"{nodes:,} nodes: pages made and parsed in {time.perf_counter() - start:.1f} s"
+    start = time.perf_counter()
+    batch = to_batch(join([p.samples for p in pages]), signals(), lambda name: name, source="dcgm", at=1.0)
+    taken = time.perf_counter() - start
+    count = nodes * GPUS * FIELDS
+    yield f"{count:,} samples to a frame of {batch.frames['gpu'].height:,} GPUs in {taken:.2f} s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=10_000)
+    for line in results(parser.parse_args().nodes):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

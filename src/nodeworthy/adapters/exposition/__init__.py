@@ -1,0 +1,1 @@
+"""Metrics pages in the Prometheus text format, as dcgm-exporter and node_exporter serve them."""

@@ -1,0 +1,1 @@
+"""Prometheus, VictoriaMetrics and whatever else answers Prometheus' HTTP API."""

@@ -1,0 +1,207 @@
+"""Where an audit's data come from: a live Slurm, or files. Every source that fails becomes a gap; the rest stands."""
+
+from __future__ import annotations
+
+import gzip
+import pwd
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from nodeworthy.adapters.slurm import accounting, text
+from nodeworthy.adapters.slurm.command import SlurmCommand
+from nodeworthy.errors import BadFile, BadRequest, Problem, WorldError
+from nodeworthy.model.scheduler import SchedulerNode
+from nodeworthy.reports.audit.inputs import AuditInput, Gap, Window
+from nodeworthy.wiring.reasons import shipped_reasons
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options, checked. `since` and `until` are ages in seconds (relative) or POSIX seconds (absolute)."""
+
+    since: tuple[bool, float]
+    until: tuple[bool, float] | None
+    jobs: Path | None
+    events: Path | None
+    nodes: Path | None
+    logs: tuple[Path, ...]
+    zone: ZoneInfo | None
+    cluster: str | None
+    timeout_s: float
+
+    @property
+    def from_files(self) -> bool:
+        return bool(self.jobs or self.events or self.nodes)
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        since: object,
+        until: object,
+        jobs: object,
+        events: object,
+        nodes: object,
+        logs: object,
+        timezone: object,
+        cluster: object,
+        timeout: object,
+    ) -> Request:
+        zone = _zone(str(timezone)) if timezone else None
+
+        def path(value: object) -> Path | None:
+            return Path(str(value)) if value else None
+
+        return cls(
+            since=when(str(since), zone),
+            until=when(str(until), zone) if until else None,
+            jobs=path(jobs),
+            events=path(events),
+            nodes=path(nodes),
+            logs=tuple(Path(str(p)) for p in logs) if isinstance(logs, tuple) else (),
+            zone=zone,
+            cluster=str(cluster) if cluster else None,
+            timeout_s=float(str(timeout)),
+        )
+
+
+def when(text_: str, zone: ZoneInfo | None) -> tuple[bool, float]:
+    """`90d` → (relative, seconds); `2026-09-01[T12:00]` → (absolute, POSIX seconds). Raises BadRequest."""
+    age = re.fullmatch(r"(\d{1,6})([smhdw])", text_)
+    if age:
+        return True, float(int(age[1]) * UNITS[age[2]])
+    try:
+        wall = datetime.fromisoformat(text_)
+    except ValueError as error:
+        raise BadRequest(f"not a time: {text_!r}", hint="write 90d, 12h or 2026-09-01") from error
+    if wall.tzinfo is None and zone is not None:
+        wall = wall.replace(tzinfo=zone)
+    return False, wall.timestamp()
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadRequest(f"no such time zone: {name!r}", hint="write it as Europe/Berlin or UTC") from error
+
+
+def window(request: Request, latest: float) -> Window:
+    """The period asked for, ending at `latest` unless `--until` says otherwise."""
+    until = latest
+    if request.until is not None:
+        relative, value = request.until
+        until = latest - value if relative else value
+    relative, value = request.since
+    since = until - value if relative else value
+    if since >= until:
+        raise BadRequest("the window ends before it begins", hint="--since must be before --until")
+    return Window(int(since), int(until))
+
+
+def gather(request: Request, say: Say) -> tuple[AuditInput, bool]:
+    """Everything the audit needs; and whether a source failed that should have answered."""
+    if request.from_files:
+        return _from_files(request), False
+    return _from_slurm(request, say)
+
+
+def _from_files(request: Request) -> AuditInput:
+    jobs = accounting.read_jobs(request.jobs, request.zone) if request.jobs else None
+    events = accounting.read_events(request.events, request.zone) if request.events else None
+    nodes = read_nodes(request.nodes) if request.nodes else None
+    latest: list[float] = []
+    for table in (jobs, events):
+        for column in ("start", "end"):
+            value = table.frame[column].max() if table is not None and table.frame.height else None
+            if isinstance(value, int):
+                latest.append(float(value))
+    latest += [n.mark.at for n in (nodes or {}).values() if n.mark and n.mark.at]
+    if not latest and request.until is None:
+        raise BadRequest("the files hold no time at all", hint="say when they were made: --until 2026-11-30T12:00")
+    period = window(request, max(latest, default=0.0))
+    gaps = [*(jobs.gaps if jobs else ()), *(events.gaps if events else ())]
+    for table, what in ((jobs, "jobs"), (events, "events")):
+        if table is not None:
+            gaps += accounting.records_begin(table.frame, period.since, period.until, what)
+    return AuditInput(
+        cluster=request.cluster or "Slurm (from files)",
+        window=period,
+        nodes=nodes,
+        events=events.frame if events else None,
+        jobs=jobs.frame if jobs else None,
+        normalise=shipped_reasons().normalise,
+        gaps=tuple(gaps),
+    )
+
+
+def read_nodes(path: Path) -> dict[str, SchedulerNode]:
+    """A saved `scontrol -o show nodes`. Raises BadFile."""
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        return text.nodes(raw.decode("utf-8", errors="backslashreplace"))
+    except (OSError, EOFError, WorldError) as error:
+        raise BadFile(
+            [Problem(str(path), None, "", f"is no list of nodes: {error}", "save `scontrol -o -d show nodes`")]
+        ) from error
+
+
+def _from_slurm(request: Request, say: Say) -> tuple[AuditInput, bool]:
+    slurm = SlurmCommand(timeout_s=request.timeout_s)
+    period = window(request, time.time())
+    nodes = text.nodes(slurm.run_sync("scontrol", "-o", "-d", "show", "nodes"))
+    config = text.config(slurm.run_sync("scontrol", "show", "config"))
+    gaps: list[Gap] = []
+    failed: list[str] = []
+
+    def attempt(what: str, call: Callable[[], T]) -> T | None:
+        try:
+            return call()
+        except WorldError as error:
+            failed.append(what)
+            gaps.append(Gap(f"{what}: {error}", "this part is unknown"))
+            return None
+
+    jobs = events = None
+    if "slurmdbd" in config.get("AccountingStorageType", ""):
+        database = attempt("accounting settings", lambda: accounting.database_settings(slurm)) or {}
+        gaps += accounting.gaps_of_settings(config, database, period.since, period.until)
+        say("reading events …")
+        events = attempt("node events", lambda: accounting.fetch_events(slurm, period.since, period.until))
+        say("reading jobs …")
+        with tempfile.TemporaryDirectory(prefix="nodeworthy-audit-") as folder:
+            spool = Path(folder) / "jobs.txt"
+            jobs = attempt("jobs", lambda: accounting.fetch_jobs(slurm, period.since, period.until, spool))
+    for table, what in ((jobs, "jobs"), (events, "events")):
+        if table is not None:
+            gaps += [*table.gaps, *accounting.records_begin(table.frame, period.since, period.until, what)]
+    authors = {n.mark.user for n in nodes.values() if n.mark and n.mark.user}
+    return AuditInput(
+        cluster=config.get("ClusterName", "Slurm"),
+        window=period,
+        nodes=nodes,
+        events=events.frame if events else None,
+        jobs=jobs.frame if jobs else None,
+        normalise=shipped_reasons().normalise,
+        gaps=tuple(gaps),
+        left_authors=accounting.left_authors(authors, _has_account),
+    ), bool(failed)  # fmt: skip
+
+
+def _has_account(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True

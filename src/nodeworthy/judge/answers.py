@@ -1,0 +1,101 @@
+"""Reading the answers of a turn by node: what was looked at and is not so, and what cannot be told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from nodeworthy.judge.frames import REASONS, Frames, State
+from nodeworthy.judge.unknown import reason_at
+from nodeworthy.model.catalogue import Catalogue
+from nodeworthy.model.fact import GPU
+from nodeworthy.model.finding import UnknownReason
+
+Answers = Mapping[str, pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A check without an answer for some component of a node, the first reason for it, and the source it lacks."""
+
+    check: str
+    reason: UnknownReason
+    source: str
+
+
+def _rows(frames: Frames, answers: Answers, node: str) -> Iterator[tuple[str, list[int], pl.DataFrame]]:
+    for kind, answer in answers.items():
+        rows = (frames.tables[kind].frame["node"] == node).arg_true().to_list()
+        if rows:
+            yield kind, rows, answer[rows]
+
+
+def answered_no(frames: Frames, answers: Answers, node: str) -> list[str]:
+    """The checks that looked at every one of the node's components of their kind and found nothing."""
+    return [c.name for _, _, own in _rows(frames, answers, node) for c in own if c.null_count() == 0 and not c.any()]
+
+
+def unanswered(catalogue: Catalogue, frames: Frames, answers: Answers, node: str) -> list[Unanswered]:
+    """The checks that cannot tell about some component of the node, with the reason of the first such component."""
+    found = []
+    for kind, rows, own in _rows(frames, answers, node):
+        table = frames.tables[kind]
+        for column in own:
+            blind = column.is_null().arg_true().to_list()
+            if not blind:
+                continue
+            row = rows[blind[0]]
+            sources = [s for s, part in table.parts.items() if part.states[row] != State.FRESH]
+            reason = reason_at(catalogue.checks[column.name], table, row)
+            found.append(Unanswered(column.name, reason, sources[0] if sources else ""))
+    return found
+
+
+def unanswered_counts(frames: Frames, answers: Answers) -> dict[str, int]:
+    """Node → how many of its checks have no answer for some component. Nodes that have all are not in it."""
+    counts: Counter[str] = Counter()
+    for kind, answer in answers.items():
+        blind = [c.name for c in answer if c.null_count()]
+        if not blind:
+            continue
+        nulls = answer.select(pl.col(blind).is_null()).with_columns(frames.tables[kind].frame["node"])
+        per_node = nulls.group_by("node").agg(pl.col(blind).any()).select("node", pl.sum_horizontal(blind).alias("n"))
+        counts.update(dict(per_node.filter(pl.col("n") > 0).iter_rows()))
+    return counts
+
+
+def gpus_seen(frames: Frames) -> dict[str, int]:
+    """Node → how many of its declared GPUs some source sees now. Empty where no source reports GPUs at all."""
+    table = frames.tables.get(GPU)
+    if table is None or not table.parts:
+        return {}
+    fresh = pl.any_horizontal([pl.lit(part.states == State.FRESH) for part in table.parts.values()])
+    counts = table.frame.select("node", fresh.alias("seen")).group_by("node").agg(pl.col("seen").sum())
+    return {node: int(seen) for node, seen in counts.iter_rows()}
+
+
+def blind_nodes(frames: Frames) -> dict[str, str]:
+    """Node → why nothing at all is seen of it, though some source ought to see it."""
+    states: list[pl.DataFrame] = []
+    for table in frames.tables.values():
+        for source, part in table.parts.items():
+            rows = pl.DataFrame({"node": table.frame["node"], "state": part.states.cast(pl.Int64)})
+            states.append(rows.with_columns(pl.lit(source).alias("source")))
+    if not states:
+        return {}
+    worst = (
+        pl.concat(states)
+        .group_by("node")
+        .agg(
+            (pl.col("state") == State.FRESH).any().alias("seen"),
+            pl.col("state").max(),
+            pl.col("source").unique().sort(),
+        )
+    )
+    return {
+        node: f"nothing is seen of it: {', '.join(sources)}: {REASONS[State(state)].value}"
+        for node, _, state, sources in worst.filter(~pl.col("seen")).iter_rows()
+    }

@@ -1,0 +1,3 @@
+"""Window features."""
+
+FUNCTIONS = ("increase", "rate", "rate_per_minute", "changes", "minimum", "maximum", "mean")

@@ -1,0 +1,247 @@
+"""Judge: facts → findings.
+
+All checks of a kind are one Polars select that gives a Boolean column per check: true, false, or null for
+unknown. Everything after that touches only what is not well:
+
+    answer   no entry      pending                    finding
+    true     → pending     opens after `for_s`        stays; a clearing that had begun is forgotten
+    false    –             forgotten                  closes after `clear_s` of false
+    unknown  –             waits, time stops          stays as last known, marked unknown since …
+
+So a row at rest has no state, what is unknown neither opens nor closes a finding, and time that nobody
+looked does not count towards `for_s` or `clear_s`. A finding that opened often in an hour says so
+(flapping). Unknown answers are not objects: they are counted per (check, reason, source).
+
+A check that cannot be evaluated is our error: its answers are unknown ("check failed") and one finding names
+Nodeworthy itself. A source that went quiet gives one finding about the source and none about any node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import polars as pl
+
+from nodeworthy.judge import explain
+from nodeworthy.judge.compile import compile_condition
+from nodeworthy.judge.debounce import Answer, RowState, step
+from nodeworthy.judge.frames import Frames, Table
+from nodeworthy.judge.sources import source_findings
+from nodeworthy.judge.unknown import UnknownGroup, reason_at, unknown_groups
+from nodeworthy.model.catalogue import Catalogue, Check
+from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Locality, Severity, UnknownReason, Verdict
+from nodeworthy_node import conditions
+
+# Longer between two turns than this is time in which nobody looked; it does not count towards any debounce.
+LONGEST_TURN_S: Final = 300.0
+SELF: Final = ComponentRef("nodeworthy", "self")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeState:
+    """What judging remembers between turns. `rows`: check → row of its kind's frame → state."""
+
+    at: float | None = None
+    fleet_revision: str = ""
+    rows: Mapping[str, Mapping[int, RowState]] = field(default_factory=dict)
+    sources: Mapping[str, Finding] = field(default_factory=dict)
+    failures: Mapping[str, float] = field(default_factory=dict)
+    keys: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The findings that stand now, what to remember, and what could not be judged and why.
+
+    `answers`: kind → a Boolean column per check, a row per component as in the kind's frame; null is unknown.
+    """
+
+    findings: tuple[Finding, ...]
+    state: JudgeState
+    unknown: tuple[UnknownGroup, ...]
+    answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+
+def judge(catalogue: Catalogue, frames: Frames, previous: JudgeState, now: float) -> Judgement:
+    """One turn of judging. Never raises on odd data; the same input gives the same judgement."""
+    before = _carry_over(previous, frames, catalogue)
+    blind_s = now - before.at if before.at is not None and now - before.at > LONGEST_TURN_S else 0.0
+    rows: dict[str, Mapping[int, RowState]] = {}
+    findings: list[Finding] = []
+    unknown: list[UnknownGroup] = []
+    failures: dict[str, float] = {}
+    kept: dict[str, pl.DataFrame] = {}
+    for kind, table in frames.tables.items():
+        checks = [c for c in catalogue.checks.values() if c.kind == kind and c.condition is not None]
+        if not checks or table.frame.is_empty():
+            continue
+        answers, broken = _answers(checks, table.frame)
+        kept[kind] = answers
+        for check in checks:
+            column = answers[check.id]
+            if check.id in broken:
+                failures[check.id] = before.failures.get(check.id, now)
+                findings.append(_failed(check, failures[check.id], broken[check.id]))
+            turn = _Turn(check, table, column, now, blind_s, check.id in broken)
+            rows_now, found = turn.run(before.rows.get(check.id, {}))
+            if rows_now:
+                rows[check.id] = rows_now
+            findings += found
+            unknown += unknown_groups(check, table, column, failed=check.id in broken)
+    sources = source_findings(frames, before.sources, now)
+    keys = {kind: table.frame.select("node", "index") for kind, table in frames.tables.items()}
+    state = JudgeState(now, frames.fleet_revision, rows, sources, failures, keys)
+    return Judgement((*findings, *sources.values()), state, tuple(unknown), kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One check in one turn."""
+
+    check: Check
+    table: Table
+    column: pl.Series
+    now: float
+    blind_s: float
+    failed: bool
+
+    def run(self, before: Mapping[int, RowState]) -> tuple[dict[int, RowState], list[Finding]]:
+        true_rows = self.column.arg_true().to_list() if self.column.any() else []
+        answers: dict[int, Answer] = dict.fromkeys(true_rows, True)
+        others = [row for row in before if row not in answers]
+        answers.update(zip(others, self.column.gather(others).to_list(), strict=True))
+        after: dict[int, RowState] = {}
+        opening: list[int] = []
+        for row, answer in answers.items():
+            state = step(before.get(row), answer, self.check.for_s, self.check.clear_s, self.now, self.blind_s)
+            if state is None:
+                continue
+            after[row] = state
+            if state.active and state.finding is None:
+                opening.append(row)
+        for row, finding in zip(opening, self._open(opening, after), strict=True):
+            after[row] = replace(after[row], finding=finding)
+        return after, self._standing(after)
+
+    def _open(self, rows: Sequence[int], states: Mapping[int, RowState]) -> list[Finding]:
+        if not rows:
+            return []
+        evidence = explain.evidence(self.check, self.table, rows)
+        return [
+            explain.finding(self.check, self._component(row), states[row].since, proofs, len(states[row].openings))
+            for row, proofs in zip(rows, evidence, strict=True)
+        ]
+
+    def _standing(self, after: dict[int, RowState]) -> list[Finding]:
+        """The findings of active rows; where the input became unknown they say so, and stop saying so after."""
+        standing: list[Finding] = []
+        for row, state in after.items():
+            found = state.finding
+            if not state.active or found is None:
+                continue
+            if (state.blind_from is not None) != (found.unknown is not None):
+                found = (
+                    self._known(found) if state.blind_from is None else self._last_known(found, row, state.blind_from)
+                )
+                after[row] = replace(state, finding=found)
+            standing.append(found)
+        return standing
+
+    def _last_known(self, found: Finding, row: int, since: float) -> Finding:
+        reason = UnknownReason.CHECK_FAILED if self.failed else reason_at(self.check, self.table, row)
+        note = Evidence(explain.UNKNOWN_SINCE, reason.value, "judge", since)
+        return replace(
+            found,
+            unknown=reason,
+            confidence=found.confidence * explain.BLIND_CONFIDENCE,
+            evidence=(*found.evidence, note),
+        )
+
+    def _known(self, found: Finding) -> Finding:
+        evidence = tuple(e for e in found.evidence if e.what != explain.UNKNOWN_SINCE)
+        return replace(found, unknown=None, confidence=found.confidence / explain.BLIND_CONFIDENCE, evidence=evidence)
+
+    def _component(self, row: int) -> ComponentRef:
+        frame = self.table.frame
+        return ComponentRef(frame["node"][row], self.check.kind, frame["index"][row])
+
+
+def _answers(checks: Sequence[Check], frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
+    """A Boolean column per check, and check → why for those that could not be evaluated (all unknown)."""
+    exprs = _expressions(checks, frame.schema)
+    try:
+        answers = frame.select(list(exprs.values()))
+    except Exception:  # noqa: BLE001  one broken check must not blind the others: find out which below
+        answers = None
+    if answers is not None and answers.height == frame.height:
+        return answers, {}
+    columns: list[pl.Series] = []
+    broken: dict[str, str] = {}
+    for name, expr in exprs.items():
+        try:
+            column = frame.select(expr).to_series()
+            if len(column) != frame.height or column.dtype != pl.Boolean:
+                raise TypeError(f"{len(column)} answers of type {column.dtype} for {frame.height} rows")
+        except Exception as error:  # noqa: BLE001  whatever it is, it is our error and not the node's
+            broken[name] = f"{type(error).__name__}: {error}"
+            column = pl.repeat(None, frame.height, dtype=pl.Boolean, eager=True).alias(name)
+        columns.append(column)
+    return pl.DataFrame(columns), broken
+
+
+_compiled: dict[tuple[object, ...], dict[str, pl.Expr]] = {}
+
+
+def _expressions(checks: Sequence[Check], schema: pl.Schema) -> dict[str, pl.Expr]:
+    """Check id → expression. Remembered while checks and columns stay the same; frames hold no NaN."""
+    key = (tuple((c.id, c.condition, c.applies) for c in checks), tuple(schema.items()))
+    if key not in _compiled:
+        if len(_compiled) >= 2 * 3:  # three kinds, and as many while a catalogue or fleet changes
+            _compiled.clear()
+        _compiled[key] = {c.id: _expression(c, schema).alias(c.id) for c in checks}
+    return _compiled[key]
+
+
+def _expression(check: Check, schema: pl.Schema) -> pl.Expr:
+    """Where a check does not apply the answer is false: it neither opens nor is it unknown."""
+    expr = compile_condition(conditions.parse(check.condition or ""), schema, finite=True)
+    if not check.applies:
+        return expr
+    applies = compile_condition(conditions.parse(check.applies), schema, finite=True)
+    return pl.when(applies).then(expr).otherwise(False)
+
+
+def _failed(check: Check, since: float, why: str) -> Finding:
+    return Finding(
+        check="check-failed",
+        component=replace(SELF, index=check.id),
+        verdict=Verdict.TRUE,
+        severity=Severity.ERROR,
+        confidence=1.0,
+        since=since,
+        summary=f"check {check.id} version {check.version} cannot be evaluated; what it would say is unknown",
+        evidence=(Evidence("error", why[:500], "judge", None),),
+        locality=Locality.SELF_EVIDENT,
+        action="Report it as a defect, with the catalogue layer of the check.",
+        clears="The check can be evaluated again.",
+        rule_version=check.version,
+    )
+
+
+def _carry_over(previous: JudgeState, frames: Frames, catalogue: Catalogue) -> JudgeState:
+    """State is kept by row number; after a change of the fleet the same components have other numbers."""
+    if previous.fleet_revision in ("", frames.fleet_revision):
+        return previous
+    moves: dict[str, dict[int, int]] = {}
+    for kind, table in frames.tables.items():
+        old = previous.keys.get(kind)
+        if old is not None:
+            rows = {key: row for row, key in enumerate(table.frame.select("node", "index").iter_rows())}
+            moves[kind] = {row: rows[key] for row, key in enumerate(old.iter_rows()) if key in rows}
+    carried: dict[str, Mapping[int, RowState]] = {}
+    for check, states in previous.rows.items():
+        move = moves.get(catalogue.checks[check].kind, {}) if check in catalogue.checks else {}
+        carried[check] = {move[row]: state for row, state in states.items() if row in move}
+    return replace(previous, rows=carried)

@@ -1,0 +1,71 @@
+"""Retention: what is old goes, what is open stays, and the ledger says what went.
+
+Rows go in small batches, each a transaction of its own, so that a turn never waits long for the lock. The
+ledger loses only its oldest end (everything before the first entry that is young enough), so what is left
+has no gap. Of a node's states the one in force at `before` stays: history from then on is complete.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from nodeworthy.model.duration import format_time
+from nodeworthy.model.ledger import Entry
+from nodeworthy.model.record import Pruned
+from nodeworthy.record import tables
+
+if TYPE_CHECKING:
+    from nodeworthy.record.store import SqlStore
+
+BATCH: Final = 5000  # rows a transaction: some 20 ms on SQLite, see docs/how-to/store.md
+
+
+def prune(store: SqlStore, before: float, *, now: float) -> Pruned:
+    """Remove what ended before `before` (POSIX seconds) and enter it into the ledger as of `now`."""
+    removed = {table.name: _prune_table(store, table, _old(table, before)) for table in tables.NUMBERED}
+    with store.write() as connection:
+        first = connection.execute(sa.select(sa.func.min(tables.ledger.c.id))).scalar()
+        said = ", ".join(f"{count} {name}" for name, count in removed.items() if count) or "nothing"
+        (entry,) = store.append(
+            [
+                Entry(
+                    at=now,
+                    kind="store.pruned",
+                    subject="store",
+                    summary=f"pruned what was before {format_time(before)}: {said}",
+                    data={"before": before, "removed": removed},
+                )
+            ]
+        )
+    return Pruned(before, removed, first if first is not None else entry.sequence)
+
+
+def _old(table: sa.Table, before: float) -> sa.ColumnElement[bool]:
+    if table is tables.ledger:
+        young = sa.select(sa.func.min(table.c.id)).where(table.c.at >= before)
+        end = sa.select(sa.func.max(table.c.id) + 1)
+        return table.c.id < sa.func.coalesce(young.scalar_subquery(), end.scalar_subquery())
+    if table is tables.findings or table is tables.holds:
+        return table.c.ended < before  # null, that is open, is never less
+    if table is tables.events:
+        return table.c.at < before
+    newer = table.alias("newer")
+    replaced = sa.exists().where(newer.c.node == table.c.node, newer.c.id > table.c.id, newer.c.at <= before)
+    return sa.and_(table.c.at < before, replaced)
+
+
+def _prune_table(store: SqlStore, table: sa.Table, old: sa.ColumnElement[bool]) -> int:
+    removed = 0
+    while True:
+        with store.write() as connection:
+            some = (
+                connection.execute(sa.select(table.c.id).where(old).order_by(table.c.id).limit(BATCH)).scalars().all()
+            )
+            if some:
+                # all that is old up to the last one chosen: the same rows, without a long list of numbers
+                connection.execute(table.delete().where(table.c.id <= some[-1], old))
+        removed += len(some)
+        if len(some) < BATCH:
+            return removed

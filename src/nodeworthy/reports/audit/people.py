@@ -1,0 +1,100 @@
+"""Which nodes need a person first, why, and what to do: the top of the report.
+
+Order: nodes that still take jobs and harm them (black holes, lemons in service), then marks that contradict
+themselves, then marks that nobody will lift, then nodes out for a fault that nobody has taken up; inside a
+class by GPU-hours lost. A node appears once, with all that is known against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from nodeworthy.reports.audit.jobs import BlackHole
+from nodeworthy.reports.audit.lemons import Lemon
+from nodeworthy.reports.audit.present import OutNow
+
+CLASSES = ("black-hole", "lemon", "contradictory", "orphaned", "out")
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsPerson:
+    """`why` is one sentence per finding; `next` is what to do first; `command` only reads."""
+
+    node: str
+    kind: str
+    why: tuple[str, ...]
+    next: str
+    command: str
+    lost_gpu_hours: float | None
+
+
+NEXT = {
+    "black-hole": "drain it, then look at the first seconds of the failed jobs there",
+    "lemon": "take it out for a full test before it returns again",
+    "contradictory": "find out which of the two is true, and correct the mark",
+    "orphaned": "test it and return it, or write who has it and until when",
+    "out": "name an owner and the next step",
+}
+
+
+def needs_person(
+    out: tuple[OutNow, ...],
+    lemons: tuple[Lemon, ...],
+    holes: tuple[BlackHole, ...],
+    fleet: pl.DataFrame,
+    lost: Mapping[str, float],
+) -> tuple[NeedsPerson, ...]:
+    """All nodes that need a person, most urgent first."""
+    out_names = {node.node for node in out}
+    said: dict[str, list[tuple[str, str]]] = {}
+    for hole in holes:
+        where = "black-hole" if hole.node not in out_names else "out"
+        said.setdefault(hole.node, []).append(
+            (where, f"jobs of {hole.users} users died there within two minutes ({hole.fast_failures} jobs)")
+        )
+    for lemon in lemons:
+        where = "lemon" if lemon.node not in out_names else "out"
+        said.setdefault(lemon.node, []).append(
+            (where, f"failed {lemon.failures} times, {lemon.score:.0f} x what its peers did")
+        )
+    for node in out:
+        for kind, sentence in _of_out_node(node):
+            said.setdefault(node.node, []).append((kind, sentence))
+    known = set(fleet["node"]) | out_names
+    rows = []
+    for name, sentences in said.items():
+        if known and name not in known:
+            continue
+        kind = min((k for k, _ in sentences), key=CLASSES.index)
+        rows.append(
+            NeedsPerson(
+                node=name,
+                kind=kind,
+                why=tuple(text for _, text in sentences),
+                next=NEXT[kind],
+                command=f"scontrol show node {name}",
+                lost_gpu_hours=lost.get(name),
+            )
+        )
+    return tuple(sorted(rows, key=lambda r: (CLASSES.index(r.kind), -(r.lost_gpu_hours or 0.0), r.node)))
+
+
+def _of_out_node(node: OutNow) -> list[tuple[str, str]]:
+    found = [("contradictory", text) for text in node.contradictory]
+    found += [("orphaned", text) for text in node.orphaned]
+    if node.reads != "planned" and not found:
+        age = "" if node.age_days is None else f" for {age_text(node.age_days)}"
+        found.append(("out", f"out{age}: {node.title}" + (f" ({node.reason})" if node.reason else "")))
+    return found
+
+
+def age_text(days: float) -> str:
+    """`3 d`, `5 h`, `12 min`."""
+    if days >= 1:
+        return f"{days:.0f} d"
+    if days * 24 >= 1:
+        return f"{days * 24:.0f} h"
+    return f"{days * 1440:.0f} min"

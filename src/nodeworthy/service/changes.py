@@ -1,0 +1,160 @@
+"""What is new in a picture: ledger entries with causes, and the rows to keep. Pure.
+
+The ledger is for people: it says what opened, ended, went out of sight, changed hands or came back, once each. Each
+entry names its cause (a finding, a hold, a source), so that a chain can be followed from effect to origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from nodeworthy.model.finding import Finding
+from nodeworthy.model.hold import Hold, HoldState, OwnerKind
+from nodeworthy.model.ledger import Entry
+from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Outcome, SourceHealth, SourceState
+from nodeworthy.model.status import NodeState
+from nodeworthy.observe.snapshot import SourceReading
+from nodeworthy.service.picture import Picture
+
+
+def changes(before: Picture, after: Picture) -> Outcome:
+    """Everything that the turn from `before` to `after` has to record, for one transaction."""
+    findings = [f for k, f in after.findings.items() if _differs(before.findings.get(k), f)]
+    holds = [h for k, h in after.holds.items() if _hold_differs(before.holds.get(k), h)]
+    transitions = [t for n, t in after.transitions.items() if before.transitions.get(n) != t]
+    at = after.at
+    entries = [
+        *_finding_entries(before, after, at),
+        *_hold_entries(before, holds, at),
+        *_status_entries(before, after, at),
+        *_mark_entries(before, after, transitions),
+        *_source_entries(before, after, at),
+        *_world_entries(before, after, at),
+    ]
+    return Outcome(
+        at=at,
+        entries=tuple(entries),
+        findings=tuple(findings),
+        closed=tuple(k for k in before.findings if k not in after.findings),
+        holds=tuple(holds),
+        states=tuple(transitions),
+        sources=tuple(_source_rows(before, after, at)),
+        events=after.seen.events,
+        cursors=after.seen.cursors,
+    )
+
+
+def _differs(old: Finding | None, new: Finding) -> bool:
+    """Evidence is refreshed every turn; only what changes the story is kept again."""
+    if old is None:
+        return True
+    return (old.verdict, old.severity, old.since, old.summary, old.unknown) != (
+        new.verdict, new.severity, new.since, new.summary, new.unknown,
+    )  # fmt: skip
+
+
+def _hold_differs(old: Hold | None, new: Hold) -> bool:
+    settled = bool(old and old.waiting_for) != bool(new.waiting_for)
+    return (
+        old is None or settled or replace(old, evidence=(), waiting_for="") != replace(new, evidence=(), waiting_for="")
+    )
+
+
+def _finding_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
+    for key, finding in after.findings.items():
+        old = before.findings.get(key)
+        subject = str(finding.component)
+        data = {"check": finding.check, "severity": finding.severity, "trust": finding.trust}
+        if old is None:
+            yield Entry(at, "finding.opened", subject, finding.summary, key, data=data)
+        elif finding.unknown is not None and old.unknown is None:
+            why = finding.unknown.value
+            yield Entry(at, "finding.unseen", subject, f"cannot be seen now ({why}): {finding.summary}", key, data=data)
+        elif finding.unknown is None and old.unknown is not None:
+            yield Entry(at, "finding.seen", subject, f"seen again: {finding.summary}", key, data=data)
+    for key, old in before.findings.items():
+        if key not in after.findings:
+            yield Entry(at, "finding.closed", str(old.component), f"no longer so: {old.summary}", key)
+
+
+def _hold_entries(before: Picture, holds: Iterable[Hold], at: float) -> Iterator[Entry]:
+    for hold in holds:
+        cause = hold.because[0] if hold.because else ""
+        old = next((h for h in before.holds.values() if h.key == hold.key), None)
+        if hold.state is HoldState.LIFTED:
+            yield Entry(at, "hold.lifted", str(hold.subject), f"would no longer hold: {hold.reason}", cause)
+        elif old is None and hold.waiting_for:
+            yield Entry(at, "hold.waits", str(hold.subject), f"waits for {hold.waiting_for}: {hold.reason}", cause)
+        elif old is None or (old.waiting_for and not hold.waiting_for):
+            yield Entry(at, "hold.would", str(hold.subject), f"would hold ({hold.effect}): {hold.reason}", cause,
+                        data={"hold": hold.key})  # fmt: skip
+
+
+def _status_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
+    for name, status in after.statuses.items():
+        old = before.statuses.get(name)
+        if old is None and status.state is NodeState.SERVING:
+            continue
+        was = old.state if old else "not seen before"
+        if old is None or old.state is not status.state:
+            reason = f": {status.reason}" if status.reason else ""
+            yield Entry(at, "node.state", name, f"{was} → {status.state}{reason}",
+                        data={"from": str(was), "to": status.state})  # fmt: skip
+
+
+def _mark_entries(before: Picture, after: Picture, transitions: Iterable[Transition]) -> Iterator[Entry]:
+    """A mark that appeared, changed or went, with whose it is as far as the slot tells."""
+    for now in transitions:
+        old = before.transitions.get(now.node)
+        old_reason = old.reason if old else None
+        if now.reason == old_reason or (old is None and before.number == 0):
+            continue
+        mark = after.marks.get(now.node)
+        actor = str(mark.owner) if mark else OwnerKind.SOMEONE.value
+        if now.reason:
+            change = f"reason changed from {old_reason!r}: " if old_reason else ""
+            yield Entry(now.reason_at or after.at, "node.marked", now.node, f"{change}{now.reason}", actor=actor,
+                        data={"state": now.state, "user": now.user})  # fmt: skip
+        else:
+            yield Entry(after.at, "node.unmarked", now.node, f"mark gone: {old_reason}", actor=OwnerKind.SOMEONE.value)
+
+
+def _source_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
+    for name, reading in after.seen.sources.items():
+        old = before.seen.sources.get(name)
+        lost, was_lost = reading.lost(at), bool(old and old.lost(before.at))
+        if lost and not was_lost:
+            why = reading.problem or "no answer"
+            yield Entry(at, "source.lost", name, f"{reading.kind} {name} is not seen: {why}")
+        elif was_lost and not lost:
+            yield Entry(at, "source.back", name, f"{reading.kind} {name} is seen again")
+
+
+def _world_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
+    if before.world.fleet.revision != after.world.fleet.revision:
+        nodes = len(after.world.fleet.nodes)
+        yield Entry(at, "fleet.revision", "fleet", f"fleet {after.world.fleet.revision}: {nodes} nodes declared")
+    if before.world.catalogue.revision != after.world.catalogue.revision:
+        count = len(after.world.catalogue.checks)
+        yield Entry(
+            at, "catalogue.revision", "catalogue", f"catalogue {after.world.catalogue.revision}: {count} checks"
+        )
+
+
+def _source_rows(before: Picture, after: Picture, at: float) -> Iterator[SourceState]:
+    for name, reading in after.seen.sources.items():
+        row = _source_row(reading, at)
+        old = before.seen.sources.get(name)
+        if old is None or _source_row(old, before.at).health is not row.health or row.problems != (old.notes or ()):
+            yield row
+
+
+def _source_row(reading: SourceReading, at: float) -> SourceState:
+    problems = (reading.problem,) if reading.problem else reading.notes
+    if reading.last_ok is None and not reading.problem:
+        health = SourceHealth.UNKNOWN
+    else:
+        health = SourceHealth.LOST if reading.lost(at) else SourceHealth.FINE
+    return SourceState(reading.name, health, reading.last_ok or reading.since, reading.last_ok, problems)

@@ -1,0 +1,270 @@
+"""The views of a running Nodeworthy: one picture, and the store for what was before.
+
+Every method takes the present picture once and answers from it, so an answer never mixes two turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from nodeworthy import __version__
+from nodeworthy.decide.explain import explain
+from nodeworthy.errors import NotKnown
+from nodeworthy.model.finding import Finding, Severity, Verdict
+from nodeworthy.model.hold import HoldState
+from nodeworthy.model.ledger import Entry
+from nodeworthy.model.status import NodeState
+from nodeworthy.ports import Clock, Store
+from nodeworthy.service import needs, present, selfcheck
+from nodeworthy.service.engine import Engine
+from nodeworthy.service.picture import Picture
+from nodeworthy.service.views import (
+    AboutAnswer,
+    DoctorAnswer,
+    ExplainAnswer,
+    FindingAnswer,
+    FindingsAnswer,
+    HistoryAnswer,
+    IncidentAnswer,
+    IncidentsAnswer,
+    LedgerAnswer,
+    LoopView,
+    Names,
+    NodeAnswer,
+    NodesAnswer,
+    SourceView,
+    StatusAnswer,
+    TurnView,
+    WouldAnswer,
+)
+
+MODE = "observe"
+SEVERITIES = tuple(Severity)[::-1]
+
+
+class LiveViews:
+    """Implements `Views`. `loops` tells the state of our own loops; `checks` are further checks of ourselves."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        clock: Clock,
+        loops: Callable[[], tuple[LoopView, ...]],
+        checks: Sequence[selfcheck.SelfCheck] = (),
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._loops = loops
+        self._checks = tuple(checks)
+        self._started_at = clock.now()
+
+    # what every answer carries
+
+    def _picture(self) -> tuple[Picture, float | None, tuple[SourceView, ...]]:
+        picture, now = self._engine.picture, self._clock.now()
+        sources = tuple(present.source(reading, now) for reading in picture.seen.sources.values())
+        return picture, picture.at if picture.number else None, sources
+
+    def about(self) -> AboutAnswer:
+        picture, as_of, sources = self._picture()
+        return AboutAnswer(
+            as_of=as_of,
+            sources=sources,
+            version=__version__,
+            fleet=picture.world.fleet.name,
+            mode=MODE,
+            started_at=self._started_at,
+            now=self._clock.now(),
+        )
+
+    def status(self) -> StatusAnswer:
+        picture, as_of, sources = self._picture()
+        health = self._engine.health
+        wanted = needs.of(picture, sources, health, self._loops())
+        fleet = picture.world.fleet
+        by_state = Counter(status.state for status in picture.statuses.values())
+        adverse = [f for f in picture.findings.values() if f.verdict is Verdict.TRUE]
+        return StatusAnswer(
+            as_of=as_of,
+            sources=sources,
+            fleet=fleet.name,
+            mode=MODE,
+            revision=fleet.revision,
+            catalogue=picture.world.catalogue.revision,
+            nodes=len(fleet.nodes),
+            gpus=sum(fleet.classes[n.node_class].gpus for n in fleet.nodes.values() if n.node_class in fleet.classes),
+            by_state={state: by_state.get(state, 0) for state in NodeState},
+            needs=wanted,
+            would=sum(h.state is not HoldState.LIFTED for h in picture.holds.values()),
+            incidents=len(picture.incidents),
+            findings=dict(Counter(f.severity for f in adverse)),
+            findings_unknown=sum(group.count for group in picture.unknown),
+            unknown=present.unknown_groups(picture.unknown),
+            turn=TurnView(health.number, health.at, health.took_s, self._engine.interval_s, self._loops()),
+            well=as_of is not None and not wanted and not by_state.get(NodeState.UNKNOWN),
+        )
+
+    # nodes
+
+    def nodes(self, names: Names, labels: Mapping[str, str], states: frozenset[NodeState]) -> NodesAnswer:
+        picture, as_of, sources = self._picture()
+        chosen = _choose(picture, names, labels)
+        index = present.index(picture)
+        items = tuple(
+            present.node(picture, index, n) for n in chosen if not states or picture.statuses[n].state in states
+        )
+        return NodesAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
+
+    def node(self, name: str) -> NodeAnswer:
+        picture, as_of, sources = self._picture()
+        return NodeAnswer(as_of=as_of, sources=sources, **self._of_node(picture, name))
+
+    def explain(self, name: str) -> ExplainAnswer:
+        picture, as_of, sources = self._picture()
+        case = present.case(picture, self._must_be(picture, name))
+        told = explain(case)
+        return ExplainAnswer(
+            as_of=as_of,
+            sources=sources,
+            **self._of_node(picture, name),
+            because=told.because,
+            evidence=tuple(present.evidence(e) for e in told.evidence),
+            rejected=told.rejected,
+            waiting_for=told.waiting_for,
+            clears=told.clears,
+            next=told.next,
+        )
+
+    def _of_node(self, picture: Picture, name: str) -> dict[str, object]:
+        known = self._must_be(picture, name)
+        would = present.would(
+            picture, self._acts([known]), [h for h in picture.holds.values() if h.subject.node == known]
+        )
+        return present.node_parts(picture, known, would)
+
+    def history(self, name: str, since: float | None, limit: int) -> HistoryAnswer:
+        picture, as_of, sources = self._picture()
+        known = self._must_be(picture, name)
+        entries = [e for e in _all_entries(self._store, known) if since is None or e.at >= since]
+        return HistoryAnswer(as_of=as_of, sources=sources, node=known,
+                             items=tuple(present.entry(e) for e in entries[-limit:]))  # fmt: skip
+
+    # findings, incidents, would
+
+    def findings(self, names: Names, labels: Mapping[str, str], verdicts: frozenset[Verdict]) -> FindingsAnswer:
+        picture, as_of, sources = self._picture()
+        chosen = set(_choose(picture, names, labels))
+        everything = names is None and not labels
+        found = [
+            f
+            for f in picture.findings.values()
+            if (everything or f.component.node in chosen)
+            and (not verdicts or f.verdict in verdicts or (f.unknown is not None and Verdict.UNKNOWN in verdicts))
+        ]
+        incident_of = present.incident_of(picture)
+        items = tuple(present.finding(picture, f, incident_of.get(f.key)) for f in sorted(found, key=_worst_first))
+        return FindingsAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
+
+    def finding(self, key: str) -> FindingAnswer:
+        picture, as_of, sources = self._picture()
+        found = picture.findings.get(key)
+        if found is None:
+            raise NotKnown(f"there is no finding {key} now", hint="`nodeworthy finding list` shows the present ones")
+        check = picture.world.catalogue.checks.get(found.check)
+        return FindingAnswer(
+            as_of=as_of,
+            sources=sources,
+            finding=present.finding(picture, found, present.incident_of(picture).get(key)),
+            check_help=check.help if check else "",
+            check_source=check.source if check else "",
+        )
+
+    def incidents(self) -> IncidentsAnswer:
+        picture, as_of, sources = self._picture()
+        return IncidentsAnswer(as_of=as_of, sources=sources, items=tuple(map(present.incident, picture.incidents)))
+
+    def incident(self, key: str) -> IncidentAnswer:
+        picture, as_of, sources = self._picture()
+        found = next((i for i in picture.incidents if i.key == key), None)
+        if found is None:
+            raise NotKnown(f"there is no incident {key} now", hint="`nodeworthy incident list` shows the present ones")
+        findings = (picture.findings[k] for k in found.findings if k in picture.findings)
+        return IncidentAnswer(
+            as_of=as_of,
+            sources=sources,
+            incident=present.incident(found),
+            findings=tuple(present.finding(picture, f, key) for f in findings),
+        )
+
+    def would(self, names: Names, labels: Mapping[str, str], since: float | None) -> WouldAnswer:
+        picture, as_of, sources = self._picture()
+        chosen = set(_choose(picture, names, labels))
+        everything = names is None and not labels
+        holds = {h.key: h for h in picture.holds.values() if h.state is not HoldState.LIFTED}
+        if since is not None:
+            ended = present.all_pages(lambda after: self._store.holds(open_only=False, after=after))
+            holds |= {h.key: h for h in ended if h.ended is not None and h.ended >= since and h.key not in holds}
+        kept = sorted((h for h in holds.values() if everything or h.subject.node in chosen), key=lambda h: h.since)
+        items = present.would(picture, self._acts({h.subject.node for h in kept}), kept)
+        return WouldAnswer(
+            as_of=as_of,
+            sources=sources,
+            items=items,
+            agreement=dict(Counter(item.agreement for item in items)),
+            since=since,
+            not_known=_not_known(picture, names),
+        )
+
+    def _acts(self, nodes: Iterable[str]) -> present.History:
+        return {n: tuple(present.all_pages(lambda after, n=n: self._store.history(n, after=after))) for n in nodes}
+
+    # the record and ourselves
+
+    def ledger(self, after: int, limit: int, subject: str | None = None) -> LedgerAnswer:
+        _, as_of, sources = self._picture()
+        last = self._store.info().sequence if after < 0 else 0
+        entries = self._store.entries(max(0, last + after) if after < 0 else after, limit, node=subject)
+        reached = entries[-1].sequence if entries else max(after, last)
+        return LedgerAnswer(as_of=as_of, sources=sources, items=tuple(map(present.entry, entries)), last=reached)
+
+    def doctor(self) -> DoctorAnswer:
+        picture, as_of, sources = self._picture()
+        items = selfcheck.run(picture, self._engine.health, sources, self._loops(), self._checks)
+        return DoctorAnswer(as_of=as_of, sources=sources, items=items, well=all(i.state.value == "ok" for i in items))
+
+    @staticmethod
+    def _must_be(picture: Picture, name: str) -> str:
+        if name in picture.statuses:
+            return name
+        raise NotKnown(
+            f"the fleet has no node {name}",
+            hint="`nodeworthy node list -o name` shows all; names are those of the fleet file, or of Slurm without one",
+        )
+
+
+def _choose(picture: Picture, names: Names, labels: Mapping[str, str]) -> list[str]:
+    wanted = None if names is None else set(names)
+    fleet = picture.world.fleet
+    return [
+        name
+        for name in picture.statuses
+        if (wanted is None or name in wanted) and present.has_labels(fleet.nodes.get(name), labels)
+    ]
+
+
+def _not_known(picture: Picture, names: Names) -> tuple[str, ...]:
+    return tuple(n for n in names or () if n not in picture.statuses)
+
+
+def _worst_first(finding: Finding) -> tuple[int, float, str]:
+    return SEVERITIES.index(finding.severity), finding.since, finding.key
+
+
+def _all_entries(store: Store, node: str) -> list[Entry]:
+    found: list[Entry] = []
+    while page := store.entries(found[-1].sequence if found else 0, 1000, node=node):
+        found += page
+    return found

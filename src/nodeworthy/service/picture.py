@@ -1,0 +1,113 @@
+"""The picture: all that is known and decided after one turn, immutable, replaced as a whole.
+
+The turn makes a new picture from the last one; the views read it from any thread; `changes` says what is new in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from nodeworthy.decide.marks import MarkView
+from nodeworthy.decide.policy import Policy
+from nodeworthy.judge.events import EventState
+from nodeworthy.judge.frames import Frames
+from nodeworthy.judge.judge import JudgeState
+from nodeworthy.judge.reasons import Reasons
+from nodeworthy.judge.unknown import UnknownGroup
+from nodeworthy.model.catalogue import Catalogue
+from nodeworthy.model.finding import Finding, Incident
+from nodeworthy.model.fleet import Fleet
+from nodeworthy.model.hold import Hold
+from nodeworthy.model.identity import Resolver
+from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.scheduler import BaseState, Job, SchedulerNode, SchedulerSnapshot
+from nodeworthy.model.status import NodeStatus
+from nodeworthy.observe.snapshot import Seen
+
+# flags that come and go with every job say nothing of whether a node is fit
+PASSING_FLAGS = frozenset({"COMPLETING", "PLANNED", "CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "BLOCKED"})
+IN_SERVICE = frozenset({BaseState.IDLE, BaseState.ALLOCATED, BaseState.MIXED})
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the site declares: it changes seldom, and by people."""
+
+    fleet: Fleet
+    catalogue: Catalogue
+    policy: Policy
+    reasons: Reasons
+    resolver: Resolver
+
+    def with_fleet(self, fleet: Fleet) -> World:
+        return replace(self, fleet=fleet, resolver=Resolver(fleet))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`findings` and `holds` by finding key, `marks`, `statuses`, `transitions` and `jobs` by node.
+
+    `answers`: kind → a Boolean column per check, a row per component (null: unknown).
+    """
+
+    number: int
+    at: float
+    seen: Seen
+    world: World
+    frames: Frames
+    judged: JudgeState
+    events: EventState
+    answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    unknown: tuple[UnknownGroup, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    marks: Mapping[str, MarkView] = field(default_factory=dict)
+    statuses: Mapping[str, NodeStatus] = field(default_factory=dict)
+    transitions: Mapping[str, Transition] = field(default_factory=dict)
+    jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+
+    def scheduler_node(self, name: str) -> SchedulerNode | None:
+        """The node as its scheduler sees it now; None where the scheduler is not seen or does not list it."""
+        scheduler = self.seen.scheduler
+        return None if scheduler is None else scheduler.nodes.get(name)
+
+
+def jobs_by_node(scheduler: SchedulerSnapshot | None) -> dict[str, tuple[Job, ...]]:
+    found: dict[str, list[Job]] = defaultdict(list)
+    for job in scheduler.jobs if scheduler else ():
+        for node in job.nodes:
+            found[node].append(job)
+    return {node: tuple(jobs) for node, jobs in found.items()}
+
+
+def transition(node: SchedulerNode, at: float) -> Transition:
+    """What is kept of a node's scheduler state: whether and why it is out, not which job came and went."""
+    base = "UP" if node.base in IN_SERVICE else node.base.value
+    flags = tuple(sorted(node.flags - PASSING_FLAGS))
+    mark = node.mark
+    return Transition(
+        node=node.name,
+        state="+".join([base, *flags]),
+        flags=flags,
+        at=at,
+        reason=mark.reason if mark else None,
+        user=mark.user if mark else None,
+        reason_at=mark.at if mark else None,
+    )
+
+
+def transitions(
+    scheduler: SchedulerSnapshot | None, before: Mapping[str, Transition], now: float
+) -> dict[str, Transition]:
+    """The last transition of every node; the one before where nothing changed or the scheduler is not seen."""
+    after = dict(before)
+    for name, node in (scheduler.nodes if scheduler else {}).items():
+        new, old = transition(node, now), before.get(name)
+        if old is None or (old.state, old.reason, old.user) != (new.state, new.reason, new.user):
+            after[name] = new
+    return after

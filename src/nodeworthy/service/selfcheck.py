@@ -1,0 +1,89 @@
+"""The checks of ourselves: is it the fleet, or is it us?
+
+Wiring adds those that look at the outside (the store can be written, the disk has room); each is a function that
+answers with a `CheckView` and must not raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from nodeworthy.service.engine import TurnHealth
+from nodeworthy.service.picture import Picture
+from nodeworthy.service.views import CheckState, CheckView, LoopView, SourceState, SourceView
+
+SelfCheck = Callable[[], CheckView]
+
+
+def run(
+    picture: Picture,
+    health: TurnHealth,
+    sources: Sequence[SourceView],
+    loops: Sequence[LoopView],
+    checks: Sequence[SelfCheck],
+) -> tuple[CheckView, ...]:
+    return (
+        _turn(health),
+        *_sources(sources, picture),
+        *_loops(loops),
+        *_broken_checks(picture),
+        *(check() for check in checks),
+    )
+
+
+def _turn(health: TurnHealth) -> CheckView:
+    if health.failure:
+        return CheckView("turn", CheckState.FAIL, f"the last turn failed: {health.failure}",
+                         "report it with the log; the last good picture is shown until a turn succeeds")  # fmt: skip
+    if health.at is None:
+        return CheckView("turn", CheckState.UNKNOWN, "no turn has been made yet", "wait for the first reading")
+    return CheckView("turn", CheckState.OK, f"turn {health.number} took {(health.took_s or 0) * 1000:.0f} ms")
+
+
+def _sources(sources: Sequence[SourceView], picture: Picture) -> Iterator[CheckView]:
+    if not sources:
+        yield CheckView("sources", CheckState.FAIL, "no source is configured", "nodeworthy config explain")
+    for source in sources:
+        name = f"source {source.name}"
+        reading = picture.seen.sources.get(source.name)
+        strangers = reading.unknown_names if reading else ()
+        match source.state:
+            case SourceState.OK if source.problem:
+                yield CheckView(name, CheckState.WARN, f"answers, but: {source.problem}", _remedy(source.kind))
+            case SourceState.OK if strangers:
+                shown = ", ".join(strangers[:5]) + (" …" if len(strangers) > 5 else "")
+                yield CheckView(name, CheckState.WARN, f"names {len(strangers)} hosts that the fleet does not: {shown}",
+                                "add their names to the fleet file, or take them out of the source")  # fmt: skip
+            case SourceState.OK:
+                yield CheckView(name, CheckState.OK, f"answered {source.age_s or 0:.0f} s ago")
+            case SourceState.NEVER:
+                yield CheckView(name, CheckState.UNKNOWN, "has not answered yet", _remedy(source.kind))
+            case _:
+                yield CheckView(name, CheckState.FAIL, f"{source.state}: {source.problem or 'no answer in time'}",
+                                _remedy(source.kind))  # fmt: skip
+
+
+def _remedy(kind: str) -> str:
+    return {
+        "scheduler": "try `scontrol ping` as the user that serves",
+        "exporter": "fetch one of its pages with curl from this host",
+        "prometheus": "try its /api/v1/query from this host",
+        "log": "check the path and that the user that serves may read it",
+    }.get(kind, "")
+
+
+def _loops(loops: Sequence[LoopView]) -> Iterator[CheckView]:
+    stalled = [loop.name for loop in loops if loop.stalled]
+    if stalled:
+        yield CheckView("loops", CheckState.FAIL, f"stalled: {', '.join(stalled)}", "restart; report it with the log")
+    else:
+        yield CheckView("loops", CheckState.OK, f"all {len(loops)} loops beat")
+
+
+def _broken_checks(picture: Picture) -> Iterator[CheckView]:
+    if picture.judged.failures:
+        names = ", ".join(sorted(picture.judged.failures))
+        yield CheckView("checks", CheckState.FAIL, f"cannot be evaluated, their answers are unknown: {names}",
+                        "nodeworthy catalogue check")  # fmt: skip
+    else:
+        yield CheckView("checks", CheckState.OK, f"{len(picture.world.catalogue.checks)} checks can be evaluated")

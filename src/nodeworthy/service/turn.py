@@ -1,0 +1,53 @@
+"""One turn: what was seen, and the last picture, become the next picture. Read this file first.
+
+    observe → judge → decide → act, with the record as their medium
+
+The observers have filled a snapshot; this is judge and decide, and it waits for nothing. It is a function of its
+arguments: the same world, picture, sight and time give the same result, so any turn can be replayed. Nothing is acted
+upon yet: in observe mode every hold is a `would`, and the record keeps what would have been.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nodeworthy.decide.holds import want
+from nodeworthy.decide.incidents import group
+from nodeworthy.decide.marks import classify
+from nodeworthy.decide.status import statuses
+from nodeworthy.judge.answers import blind_nodes
+from nodeworthy.judge.events import judge_events
+from nodeworthy.judge.frames import build
+from nodeworthy.judge.judge import judge
+from nodeworthy.judge.sources import silent_findings
+from nodeworthy.observe.snapshot import Seen
+from nodeworthy.service.picture import Picture, World, jobs_by_node, transitions
+
+
+def turn(world: World, before: Picture, sight: Seen, now: float) -> Picture:
+    """The picture at `now`. Pure; raises only for a defect of ours."""
+    seen = sight.current(now)
+    nodes = seen.scheduler.nodes if seen.scheduler else {}
+
+    # judge: facts and events become findings, in three values
+    frames = build(world.fleet, world.catalogue, seen.batches, now, down=seen.down(now))
+    judged = judge(world.catalogue, frames, before.judged, now)
+    boots = {name: node.boot_at for name, node in nodes.items() if node.boot_at is not None}
+    silent = silent_findings(seen.silent(now), before.findings, now)
+    happened = judge_events(world.catalogue, seen.events, before.events, boots, now)
+    findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent)}
+
+    # decide: findings and the scheduler's marks become incidents, holds and one word a node
+    incidents = tuple(group(findings, world.fleet, world.policy))
+    holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)
+    marks = {name: mark for name, node in nodes.items() if (mark := classify(node, world.reasons.normalise, now))}
+    words = statuses(
+        world.fleet.nodes, nodes, marks, findings.values(), blind_nodes(frames), seen.why_no_scheduler(now)
+    )
+    return replace(
+        before,
+        number=before.number + 1, at=now, seen=seen, world=world, frames=frames,
+        judged=judged.state, answers=judged.answers, unknown=judged.unknown, events=happened.state,
+        findings=findings, incidents=incidents, holds=holds, marks=marks, statuses=words,
+        transitions=transitions(seen.scheduler, before.transitions, now), jobs=jobs_by_node(seen.scheduler),
+    )  # fmt: skip

@@ -1,0 +1,5 @@
+"""Fixtures of the contract suites."""
+
+from __future__ import annotations
+
+from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
