@@ -47,6 +47,9 @@ class Server:
 
     def start(self) -> None:
         self._run("initdb", "-D", "data", "-U", "app", "--auth=trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        self.resume()
+
+    def resume(self) -> None:
         settings = f"-c listen_addresses='' -k {self.folder} -c fsync=off -c max_connections=50"
         self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", settings, "start")
 

@@ -105,13 +105,28 @@ class Store(Protocol):
 
     def load(self) -> Memory: ...
 
+    def sequence(self) -> int:
+        """Of the last ledger entry; 0 when there is none."""
+        ...
+
     def entries(
-        self, after: int = 0, limit: int = 1000, *, node: str | None = None, kinds: Sequence[str] = ()
-    ) -> list[Entry]: ...
+        self,
+        after: int = 0,
+        limit: int = 1000,
+        *,
+        node: str | None = None,
+        kinds: Sequence[str] = (),
+        since: float = 0.0,
+        newest: bool = False,
+    ) -> list[Entry]:
+        """In order. `node`: of it and its components. `newest`: the last `limit` instead of the first."""
+        ...
 
     def findings(
-        self, *, open_only: bool = True, node: str | None = None, after: int = 0, limit: int = 1000
-    ) -> Page[Finding]: ...
+        self, *, open_only: bool = True, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
+    ) -> Page[Finding]:
+        """With `open_only` false also those that ended at or after `since`."""
+        ...
 
     def holds(
         self,
@@ -119,6 +134,7 @@ class Store(Protocol):
         open_only: bool = True,
         node: str | None = None,
         states: Sequence[HoldState] = (),
+        since: float = 0.0,
         after: int = 0,
         limit: int = 1000,
     ) -> Page[Hold]: ...

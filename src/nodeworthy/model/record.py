@@ -113,7 +113,7 @@ class StoreInfo:
     """Size and contents of a store. `oldest` is the time of the oldest ledger entry."""
 
     url: str
-    schema: str
+    schema_revision: str
     size_bytes: int | None
     rows: Mapping[str, int]
     open_findings: int

@@ -18,11 +18,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from nodeworthy.errors import BadRequest, Broken, Garbled, NodeworthyError, Refused, TimedOut, Unreachable
-from nodeworthy.record.tables import dump_json
+from nodeworthy.record.tables import dump_json, load_json
 
 LOCK_WAIT_S: Final = 10  # a writer waits this long for another; a turn commits in well under a second
 CONNECT_WAIT_S: Final = 5
 STATEMENT_WAIT_S: Final = 120  # a prune's or a dump's slowest single statement, with room
+_JSON: Final[dict[str, Any]] = {"json_serializer": dump_json, "json_deserializer": load_json}
 _HINT = "write sqlite:////var/lib/nodeworthy/record.db or postgresql://USER@HOST/DATABASE"
 
 
@@ -44,16 +45,18 @@ def parse_url(text: str) -> sa.URL:
 
 
 def make_engine(url: sa.URL) -> sa.Engine:
-    """An engine with our settings; connects to nothing yet, but makes a missing SQLite file (mode 0600)."""
+    """An engine with our settings; connects to nothing yet."""
     if url.get_backend_name() == "sqlite":
-        _make_file(Path(url.database or ""))
-        engine = sa.create_engine(url, json_serializer=dump_json, connect_args={"timeout": LOCK_WAIT_S})
+        engine = sa.create_engine(url, **_JSON, connect_args={"timeout": LOCK_WAIT_S})
+        sa.event.listen(
+            engine, "do_connect", lambda _dialect, _record, _args, _options: _make_file(Path(url.database or ""))
+        )
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
     engine = sa.create_engine(
         url,
-        json_serializer=dump_json,
+        **_JSON,
         pool_pre_ping=True,  # survives a restart of the server
         connect_args={"connect_timeout": CONNECT_WAIT_S, "application_name": "nodeworthy", "tcp_user_timeout": 30_000},
     )
@@ -94,6 +97,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
         "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",
+        "journal_size_limit=67108864",  # a long backup lets the WAL grow; it shrinks to this afterwards
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -19,12 +19,12 @@ from nodeworthy.record import tables
 if TYPE_CHECKING:
     from nodeworthy.record.store import SqlStore
 
-BATCH: Final = 5000  # rows a transaction: some 20 ms on SQLite, see docs/how-to/store.md
+BATCH: Final = 5000  # rows a transaction: the lock is held for some 0.1 s, see docs/how-to/store.md
 
 
 def prune(store: SqlStore, before: float, *, now: float) -> Pruned:
     """Remove what ended before `before` (POSIX seconds) and enter it into the ledger as of `now`."""
-    removed = {table.name: _prune_table(store, table, _old(table, before)) for table in tables.NUMBERED}
+    removed = {table.name: _prune_table(store, table, _old(store, table, before)) for table in tables.NUMBERED}
     with store.write() as connection:
         first = connection.execute(sa.select(sa.func.min(tables.ledger.c.id))).scalar()
         said = ", ".join(f"{count} {name}" for name, count in removed.items() if count) or "nothing"
@@ -42,11 +42,12 @@ def prune(store: SqlStore, before: float, *, now: float) -> Pruned:
     return Pruned(before, removed, first if first is not None else entry.sequence)
 
 
-def _old(table: sa.Table, before: float) -> sa.ColumnElement[bool]:
+def _old(store: SqlStore, table: sa.Table, before: float) -> sa.ColumnElement[bool]:
     if table is tables.ledger:
-        young = sa.select(sa.func.min(table.c.id)).where(table.c.at >= before)
-        end = sa.select(sa.func.max(table.c.id) + 1)
-        return table.c.id < sa.func.coalesce(young.scalar_subquery(), end.scalar_subquery())
+        with store.read() as connection:
+            young = connection.execute(sa.select(sa.func.min(table.c.id)).where(table.c.at >= before)).scalar()
+            last = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+        return table.c.id < (last + 1 if young is None else young)
     if table is tables.findings or table is tables.holds:
         return table.c.ended < before  # null, that is open, is never less
     if table is tables.events:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -16,6 +16,21 @@ from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Boot, NodeState, SourceHealth, SourceState
 
 Row = dict[str, Any]
+Word = TypeVar("Word")
+
+
+def to_words(found: Iterable[sa.RowMapping], to_word: Callable[[sa.RowMapping], Word]) -> tuple[Word, ...]:
+    """Rows as words. A row that says what no word can say raises Garbled: it is never skipped."""
+    words = []
+    for row in found:
+        try:
+            words.append(to_word(row))
+        except (ValueError, KeyError, TypeError) as error:
+            raise Garbled(
+                f"a row of the store cannot be read: {dict(row)!r:.300}",
+                hint="it was written by another version or changed by hand; restore a backup",
+            ) from error
+    return tuple(words)
 
 
 def from_entry(entry: Entry) -> Row:
@@ -78,28 +93,25 @@ def from_finding(finding: Finding) -> Row:
 
 
 def to_finding(row: sa.RowMapping) -> Finding:
-    try:
-        return Finding(
-            check=row["check_id"],
-            component=ComponentRef(row["node"], row["component"], row["index"]),
-            verdict=Verdict(row["verdict"]),
-            severity=Severity(row["severity"]),
-            confidence=row["confidence"],
-            since=row["since"],
-            summary=row["summary"],
-            evidence=_to_evidence(row["evidence"]),
-            unknown=UnknownReason(row["unknown"]) if row["unknown"] else None,
-            trust=Trust(row["trust"]),
-            locality=Locality(row["locality"]),
-            action=row["action"],
-            proof=row["proof"],
-            clears=row["clears"],
-            rule_version=row["rule_version"],
-            boot_id=row["boot_id"],
-            ended=row["ended"],
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise _odd(f"finding {row['id']}") from error
+    return Finding(
+        check=row["check_id"],
+        component=ComponentRef(row["node"], row["component"], row["index"]),
+        verdict=Verdict(row["verdict"]),
+        severity=Severity(row["severity"]),
+        confidence=row["confidence"],
+        since=row["since"],
+        summary=row["summary"],
+        evidence=_to_evidence(row["evidence"]),
+        unknown=UnknownReason(row["unknown"]) if row["unknown"] else None,
+        trust=Trust(row["trust"]),
+        locality=Locality(row["locality"]),
+        action=row["action"],
+        proof=row["proof"],
+        clears=row["clears"],
+        rule_version=row["rule_version"],
+        boot_id=row["boot_id"],
+        ended=row["ended"],
+    )
 
 
 def from_hold(hold: Hold) -> Row:
@@ -124,24 +136,21 @@ def from_hold(hold: Hold) -> Row:
 
 
 def to_hold(row: sa.RowMapping) -> Hold:
-    try:
-        return Hold(
-            key=row["key"],
-            subject=ComponentRef(row["node"], row["component"], row["index"]),
-            effect=Effect(row["effect"]),
-            owner=Owner(OwnerKind(row["owner_kind"]), row["owner_name"]),
-            state=HoldState(row["state"]),
-            reason=row["reason"],
-            since=row["since"],
-            evidence=_to_evidence(row["evidence"]),
-            because=tuple(row["because"]),
-            clears=row["clears"],
-            waiting_for=row["waiting_for"],
-            deadline=row["deadline"],
-            ended=row["ended"],
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise _odd(f"hold {row['id']}") from error
+    return Hold(
+        key=row["key"],
+        subject=ComponentRef(row["node"], row["component"], row["index"]),
+        effect=Effect(row["effect"]),
+        owner=Owner(OwnerKind(row["owner_kind"]), row["owner_name"]),
+        state=HoldState(row["state"]),
+        reason=row["reason"],
+        since=row["since"],
+        evidence=_to_evidence(row["evidence"]),
+        because=tuple(row["because"]),
+        clears=row["clears"],
+        waiting_for=row["waiting_for"],
+        deadline=row["deadline"],
+        ended=row["ended"],
+    )
 
 
 def from_state(state: NodeState) -> Row:
@@ -177,10 +186,7 @@ def from_event(event: LogEvent) -> Row:
 
 
 def to_event(row: sa.RowMapping) -> LogEvent:
-    try:
-        return LogEvent(role=Role(row["role"]), **{name: row[name] for name in _EVENT_FIELDS})
-    except ValueError as error:
-        raise _odd(f"event {row['id']}") from error
+    return LogEvent(role=Role(row["role"]), **{name: row[name] for name in _EVENT_FIELDS})
 
 
 def from_boot(boot: Boot) -> Row:
@@ -202,15 +208,6 @@ def from_source(source: SourceState) -> Row:
 
 
 def to_source(row: sa.RowMapping) -> SourceState:
-    try:
-        health = SourceHealth(row["health"])
-    except ValueError as error:
-        raise _odd(f"source {row['source']}") from error
-    return SourceState(row["source"], health, row["since"], row["last_seen"], tuple(row["problems"]))
-
-
-def _odd(place: str) -> Garbled:
-    return Garbled(
-        f"the store's {place} cannot be read",
-        hint="it was written by another version or changed by hand; restore a backup",
+    return SourceState(
+        row["source"], SourceHealth(row["health"]), row["since"], row["last_seen"], tuple(row["problems"])
     )

@@ -9,7 +9,7 @@ docs/decisions/0101-one-write-lock.md.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,17 +17,16 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from nodeworthy.errors import Garbled, NotKnown
+from nodeworthy.errors import NotKnown, Refused
 from nodeworthy.model.event import LogEvent
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
-from nodeworthy.record import migrations, retention, rows, tables
+from nodeworthy.record import changes, migrations, retention, rows, tables
 from nodeworthy.record.engine import make_engine, parse_url, reading, translated, writing
 
 Item = TypeVar("Item")
-_CHUNK = 500  # keys in one IN (…); SQLite before 3.32 takes at most 999 variables
 
 
 def open_store(url: str, *, create: bool = True) -> SqlStore:
@@ -41,15 +40,17 @@ def open_store(url: str, *, create: bool = True) -> SqlStore:
         folder = tempfile.TemporaryDirectory(prefix="nodeworthy-store-")
         return _opened(parse_url(f"{folder.name}/record.db"), then=folder.cleanup)
     parsed = parse_url(url)
-    if not create:
-        _must_exist(parsed)
-    return _opened(parsed)
+    return _opened(parsed) if create else _opened(parsed, check=_must_exist)
 
 
-def _opened(url: sa.URL, then: Callable[[], None] | None = None) -> SqlStore:
+def _opened(
+    url: sa.URL, *, check: Callable[[sa.Engine], None] | None = None, then: Callable[[], None] | None = None
+) -> SqlStore:
     engine = make_engine(url)
     try:
         with translated(url):
+            if check is not None:
+                check(engine)
             migrations.upgrade(engine)
     except BaseException:
         engine.dispose()
@@ -57,11 +58,25 @@ def _opened(url: sa.URL, then: Callable[[], None] | None = None) -> SqlStore:
     return SqlStore(engine, then)
 
 
-def _must_exist(url: sa.URL) -> None:
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise NotKnown(
-            f"there is no store at {url.database}", hint="name it with --store, or start `nodeworthy serve` to make one"
-        )
+def _must_exist(engine: sa.Engine) -> None:
+    """Refuses to make a store where one was expected, for example under a mistyped name."""
+    name = engine.url.render_as_string(hide_password=True)
+    missing = NotKnown(
+        f"there is no store at {name}", hint="name it with --store, or start `nodeworthy serve` to make one"
+    )
+    if engine.dialect.name == "sqlite":
+        try:
+            Path(engine.url.database or "").stat()
+        except FileNotFoundError:
+            raise missing from None
+        except OSError as error:
+            raise Refused(
+                f"the store {name} cannot be opened: {error.strerror}",
+                hint="be its owner, or name another with --store",
+            ) from error
+    with engine.connect() as connection:
+        if migrations.current(connection) is None:
+            raise missing
 
 
 class SqlStore:
@@ -109,21 +124,11 @@ class SqlStore:
 
     def append(self, entries: Iterable[Entry]) -> list[Entry]:
         with self.write() as connection:
-            return _append(connection, list(entries))
+            return changes.append(connection, list(entries))
 
     def commit_turn(self, outcome: Outcome) -> list[Entry]:
         with self.write() as connection:
-            events = _not_kept_yet(connection, outcome)
-            _close(connection, outcome.closed, outcome.at)
-            _put_open(connection, tables.findings, [rows.from_finding(f) for f in outcome.findings])
-            _put_open(connection, tables.holds, [rows.from_hold(h) for h in outcome.holds])
-            _add(connection, tables.node_states, [rows.from_state(s) for s in outcome.states])
-            _add(connection, tables.events, [rows.from_event(e) for e in events])
-            _add_boots(connection, [rows.from_boot(b) for b in outcome.boots])
-            _put(connection, tables.sources, [rows.from_source(s) for s in outcome.sources])
-            positions = [{"source": s, "cursor": dict(c), "at": outcome.at} for s, c in outcome.cursors.items()]
-            _put(connection, tables.cursors, positions)
-            return _append(connection, list(outcome.entries))
+            return changes.keep(connection, outcome)
 
     def save_revision(self, revision: Revision) -> None:
         table = tables.revisions
@@ -158,24 +163,39 @@ class SqlStore:
                 boots={b.node: b for b in boots},
                 sources={s.source: s for s in sources},
                 cursors={source: cursor for source, cursor in cursors},
-                sequence=_counted(connection, tables.ledger),
+                sequence=changes.counted(connection, tables.ledger),
             )
 
-    def entries(
-        self, after: int = 0, limit: int = 1000, *, node: str | None = None, kinds: Sequence[str] = ()
-    ) -> list[Entry]:
-        query = _page_of(tables.ledger, after, limit, node)
-        if kinds:
-            query = query.where(tables.ledger.c.kind.in_(kinds))
+    def sequence(self) -> int:
         with self.read() as connection:
-            return list(_all(connection, query, rows.to_entry))
+            return changes.counted(connection, tables.ledger)
+
+    def entries(
+        self,
+        after: int = 0,
+        limit: int = 1000,
+        *,
+        node: str | None = None,
+        kinds: Sequence[str] = (),
+        since: float = 0.0,
+        newest: bool = False,
+    ) -> list[Entry]:
+        table = tables.ledger
+        query = _page_of(table, after, limit, node)
+        if kinds:
+            query = query.where(table.c.kind.in_(kinds))
+        if since:
+            query = query.where(table.c.at >= since)
+        if newest:
+            query = query.order_by(None).order_by(table.c.id.desc())
+        with self.read() as connection:
+            found = list(_all(connection, query, rows.to_entry))
+        return found[::-1] if newest else found
 
     def findings(
-        self, *, open_only: bool = True, node: str | None = None, after: int = 0, limit: int = 1000
+        self, *, open_only: bool = True, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
     ) -> Page[Finding]:
-        query = _page_of(tables.findings, after, limit + 1, node)
-        if open_only:
-            query = query.where(tables.findings.c.ended.is_(None))
+        query = _page_of(tables.findings, after, limit + 1, node).where(_not_over(tables.findings, open_only, since))
         return self._page(query, limit, rows.to_finding)
 
     def holds(
@@ -184,12 +204,11 @@ class SqlStore:
         open_only: bool = True,
         node: str | None = None,
         states: Sequence[HoldState] = (),
+        since: float = 0.0,
         after: int = 0,
         limit: int = 1000,
     ) -> Page[Hold]:
-        query = _page_of(tables.holds, after, limit + 1, node)
-        if open_only:
-            query = query.where(tables.holds.c.ended.is_(None))
+        query = _page_of(tables.holds, after, limit + 1, node).where(_not_over(tables.holds, open_only, since))
         if states:
             query = query.where(tables.holds.c.state.in_([state.value for state in states]))
         return self._page(query, limit, rows.to_hold)
@@ -237,93 +256,16 @@ class SqlStore:
         with self.read() as connection:
             found = connection.execute(query).mappings().all()
         shown = found[:limit]
-        return Page(tuple(to_word(row) for row in shown), shown[-1]["id"] if len(found) > limit else None)
-
-
-def _take(connection: sa.Connection, table: sa.Table, count: int) -> int:
-    """The first of `count` fresh numbers of a table. Needs the write lock."""
-    mine = tables.counters.c.name == table.name
-    connection.execute(tables.counters.update().where(mine).values(value=tables.counters.c.value + count))
-    return _counted(connection, table) - count + 1
-
-
-def _counted(connection: sa.Connection, table: sa.Table) -> int:
-    value = connection.execute(sa.select(tables.counters.c.value).where(tables.counters.c.name == table.name)).scalar()
-    if value is None:
-        raise Garbled(f"the store has no counter for {table.name}", hint="restore a backup")
-    return int(value)
-
-
-def _add(connection: sa.Connection, table: sa.Table, new: Sequence[rows.Row]) -> int:
-    """Insert rows under fresh numbers; the first of them."""
-    if not new:
-        return 0
-    first = _take(connection, table, len(new))
-    connection.execute(table.insert(), [{**row, "id": first + place} for place, row in enumerate(new)])
-    return first
-
-
-def _append(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:
-    first = _add(connection, tables.ledger, [rows.from_entry(entry) for entry in entries])
-    return [
-        Entry(e.at, e.kind, e.subject, e.summary, e.cause, e.actor, e.data, first + place)
-        for place, e in enumerate(entries)
-    ]
-
-
-def _put_open(connection: sa.Connection, table: sa.Table, new: Sequence[rows.Row]) -> None:
-    """Each row replaces the open one of its key, or is added."""
-    last = {tables.clean_text(row["key"]): row for row in new}  # of two under one key the later counts
-    open_ids: dict[str, int] = {}
-    keys = list(last)
-    for start in range(0, len(keys), _CHUNK):
-        some = keys[start : start + _CHUNK]
-        query = sa.select(table.c.key, table.c.id).where(table.c.ended.is_(None), table.c.key.in_(some))
-        open_ids.update((key, number) for key, number in connection.execute(query))
-    changed = [{**row, "row": open_ids[key]} for key, row in last.items() if key in open_ids]
-    if changed:
-        connection.execute(table.update().where(table.c.id == sa.bindparam("row")), changed)
-    _add(connection, table, [row for key, row in last.items() if key not in open_ids])
-
-
-def _close(connection: sa.Connection, keys: Sequence[str], at: float) -> None:
-    if keys:
-        table = tables.findings
-        ending = table.update().where(table.c.key == sa.bindparam("of"), table.c.ended.is_(None)).values(ended=at)
-        connection.execute(ending, [{"of": key} for key in keys])
-
-
-def _put(connection: sa.Connection, table: sa.Table, new: Sequence[rows.Row]) -> None:
-    """Each row replaces the one of its source, or is added."""
-    if new:
-        by_source = {row["source"]: row for row in new}
-        connection.execute(table.delete().where(table.c.source == sa.bindparam("of")), [{"of": s} for s in by_source])
-        connection.execute(table.insert(), list(by_source.values()))
-
-
-def _add_boots(connection: sa.Connection, new: Sequence[rows.Row]) -> None:
-    table = tables.boots
-    unique = {(row["node"], row["boot_id"]): row for row in new}
-    known: set[tuple[str, str]] = set()
-    nodes = sorted({node for node, _ in unique})
-    for start in range(0, len(nodes), _CHUNK):
-        query = sa.select(table.c.node, table.c.boot_id).where(table.c.node.in_(nodes[start : start + _CHUNK]))
-        known.update((node, boot_id) for node, boot_id in connection.execute(query))
-    _add(connection, table, [row for key, row in unique.items() if key not in known])
-
-
-def _not_kept_yet(connection: sa.Connection, outcome: Outcome) -> Sequence[LogEvent]:
-    """The outcome's events without those of sources that stand where the outcome would bring them."""
-    if not outcome.events or not outcome.cursors:
-        return outcome.events
-    query = sa.select(tables.cursors.c.source, tables.cursors.c.cursor)
-    kept: Mapping[str, Any] = {source: cursor for source, cursor in connection.execute(query)}
-    again = {s for s, c in outcome.cursors.items() if s in kept and kept[s] == tables.clean_json(dict(c))}
-    return [event for event in outcome.events if event.source not in again]
+        return Page(rows.to_words(shown, to_word), shown[-1]["id"] if len(found) > limit else None)
 
 
 def _where_open(table: sa.Table) -> sa.Select[Any]:
     return sa.select(table).where(table.c.ended.is_(None)).order_by(table.c.id)
+
+
+def _not_over(table: sa.Table, open_only: bool, since: float) -> sa.ColumnElement[bool]:
+    is_open = table.c.ended.is_(None)
+    return is_open if open_only else sa.or_(is_open, table.c.ended >= since)
 
 
 def _last_per_node(table: sa.Table) -> sa.Select[Any]:
@@ -338,7 +280,7 @@ def _page_of(table: sa.Table, after: int, limit: int, node: str | None) -> sa.Se
 def _all(
     connection: sa.Connection, query: sa.Select[Any], to_word: Callable[[sa.RowMapping], Item]
 ) -> tuple[Item, ...]:
-    return tuple(to_word(row) for row in connection.execute(query).mappings())
+    return rows.to_words(connection.execute(query).mappings(), to_word)
 
 
 def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:
@@ -353,7 +295,7 @@ def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:
         size = connection.execute(sa.select(sa.func.pg_database_size(sa.func.current_database()))).scalar()
     return StoreInfo(
         url=engine.url.render_as_string(hide_password=True),
-        schema=migrations.current(connection) or "",
+        schema_revision=migrations.current(connection) or "",
         size_bytes=size,
         rows={
             table.name: count(sa.select(table)) for table in tables.metadata.sorted_tables if table.name != "counters"
@@ -361,5 +303,5 @@ def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:
         open_findings=count(_where_open(tables.findings)),
         open_holds=count(_where_open(tables.holds)),
         oldest=connection.execute(sa.select(sa.func.min(tables.ledger.c.at))).scalar(),
-        sequence=_counted(connection, tables.ledger),
+        sequence=changes.counted(connection, tables.ledger),
     )

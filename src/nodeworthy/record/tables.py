@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from nodeworthy.errors import Garbled
+
 NAMING: Final = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 metadata = sa.MetaData(naming_convention=NAMING)
@@ -47,6 +49,13 @@ def clean_json(value: Any) -> Any:
 
 def dump_json(value: Any) -> str:
     return json.dumps(clean_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def load_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Garbled(f"the store holds what is not JSON: {text[:80]!r}", hint="restore a backup") from error
 
 
 class Words(sa.types.TypeDecorator[str]):

@@ -1,4 +1,4 @@
-"""Fixtures of the contract suites."""
+"""Fixtures of the record's tests."""
 
 from __future__ import annotations
 
