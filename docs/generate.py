@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from docs.tree import Leaf, leaves
+
 from nodeworthy import errors
 from nodeworthy.api.app import create_app
 from nodeworthy.service.metrics import METRICS

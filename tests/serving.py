@@ -15,10 +15,10 @@ from nodeworthy.api.server import listening, serve
 
 
 @contextmanager
-def serving(app: FastAPI, path: Path) -> Iterator[Path]:
-    """Serves `app` at `path` until the block ends."""
+def serving(app: FastAPI, path: Path, stop: asyncio.Event | None = None) -> Iterator[Path]:
+    """Serves `app` at `path` until the block ends, and then sets `stop`."""
     loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
+    stop = stop or asyncio.Event()
 
     def run(listener: socket.socket) -> None:
         loop.run_until_complete(serve(app, listener, stop))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,5 +21,6 @@ def views() -> MemoryViews:
 
 @pytest.fixture
 def client(views: MemoryViews, tmp_path: Path) -> Iterator[Client]:
-    with serving(create_app(views), tmp_path / "api.sock") as path:
+    stop = asyncio.Event()
+    with serving(create_app(views, stop=stop), tmp_path / "api.sock", stop) as path:
         yield Client(str(path))

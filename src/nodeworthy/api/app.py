@@ -43,6 +43,8 @@ from nodeworthy.service.views import (
     WouldAnswer,
 )
 
+Sleep = Callable[[float], Awaitable[None]]
+
 DESCRIPTION = (
     "What Nodeworthy knows of the fleet. Reads only. Times are POSIX seconds (UTC); null means not known. "
     "Every answer carries `as_of` and its sources with their age. Errors are RFC 9457 problem documents."
@@ -78,12 +80,14 @@ def create_app(
     *,
     registry: CollectorRegistry | None = None,
     loops: Callable[[], tuple[LoopView, ...]] = tuple,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    sleep: Sleep = asyncio.sleep,
+    stop: asyncio.Event | None = None,
 ) -> FastAPI:
     """The application over `views`.
 
     `registry`: what `/metrics` prints. `loops`: the dead-man's view of our loops, for `/healthz`. `sleep`:
-    the Clock port's, used between two looks at the ledger for event streams.
+    the Clock port's, used between two looks at the ledger for event streams. `stop`: once it is set, event
+    streams end by themselves (give `server.serve` the same one).
     """
     app = FastAPI(
         title="Nodeworthy",
@@ -100,7 +104,7 @@ def create_app(
     _status_routes(app, views)
     _node_routes(app, views)
     _finding_routes(app, views)
-    _ledger_routes(app, views, sleep)
+    _ledger_routes(app, views, sleep, stop or asyncio.Event())
     _with_problem_schema(app)
     return app
 
@@ -223,7 +227,7 @@ def _finding_routes(app: FastAPI, views: Views) -> None:
         return pages.cut(answer, lambda item: item.key, cursor, limit)
 
 
-def _ledger_routes(app: FastAPI, views: Views, sleep: Callable[[float], Awaitable[None]]) -> None:
+def _ledger_routes(app: FastAPI, views: Views, sleep: Sleep, stop: asyncio.Event) -> None:
     @app.get("/v1/ledger", tags=["ledger"], summary="Read the ledger")
     def ledger(
         after: After = 0,
@@ -245,7 +249,7 @@ def _ledger_routes(app: FastAPI, views: Views, sleep: Callable[[float], Awaitabl
         Without a place to start, begins with what happens next. A comment line every 15 s keeps it open.
         """
         start = await run_in_threadpool(_start, views, after, last_event_id)
-        return StreamingResponse(_stream(views, start, sleep), media_type="text/event-stream")
+        return StreamingResponse(_stream(views, start, sleep, stop), media_type="text/event-stream")
 
 
 _LOOK_S = 0.5  # between two looks at the ledger
@@ -266,14 +270,15 @@ def _start(views: Views, after: int | None, last_event_id: str | None) -> int:
     return after
 
 
-async def _stream(views: Views, after: int, sleep: Callable[[float], Awaitable[None]]) -> AsyncIterator[str]:
+async def _stream(views: Views, after: int, sleep: Sleep, stop: asyncio.Event) -> AsyncIterator[str]:
     yield ": nodeworthy ledger\n\n"
     quiet = 0
-    while True:
+    while not stop.is_set():
         answer = await run_in_threadpool(views.ledger, after, _CHUNK)
         for entry in answer.items:
             data = json.dumps(asdict(entry), default=str)
-            yield f"id: {entry.sequence}\nevent: {entry.kind}\ndata: {data}\n\n"
+            kind = " ".join(entry.kind.split())  # a line break would end the field, and let a kind forge an event
+            yield f"id: {entry.sequence}\nevent: {kind}\ndata: {data}\n\n"
         after = answer.last
         quiet = 0 if answer.items else quiet + 1
         if quiet and quiet % _HEARTBEAT_LOOKS == 0:

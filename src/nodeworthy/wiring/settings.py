@@ -142,7 +142,6 @@ class Exporters(Section):
 
     name: str = Field(description="What this source is called, for example `dcgm`.")
     targets: tuple[str, ...] = Field(
-        default=(),
         description="Addresses, such as `http://n1:9400/metrics`. A node set in it is unfolded: `http://n[1-16]:9400/metrics`.",
     )
     interval: Duration = Field(default=15.0, description="Time between two readings.")
@@ -157,8 +156,11 @@ class Exporters(Section):
     def addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not value:
             raise ValueError("name at least one target")
-        for target in unfold_addresses(value):
-            _web_address(target)
+        try:
+            for target in unfold_addresses(value):
+                _web_address(target)
+        except BadRequest as error:
+            raise ValueError(f"{error}; {error.hint}") from error
         return value
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def views() -> MemoryViews:
 def call(views: MemoryViews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     """Calls `nodeworthy …` against the small fleet, with the clock standing at its night."""
     monkeypatch.setattr(words, "now", lambda: NOW)
-    with serving(create_app(views), tmp_path / "api.sock") as path:
+    stop = asyncio.Event()
+    with serving(create_app(views, stop=stop), tmp_path / "api.sock", stop) as path:
         monkeypatch.setenv("NODEWORTHY_SOCKET", str(path))
         yield lambda *args: CliRunner().invoke(cli, list(args))

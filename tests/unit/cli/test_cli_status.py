@@ -29,7 +29,7 @@ def test_well_is_said_and_is_exit_0(call: Call, views: MemoryViews) -> None:
 
 def test_source_that_is_late_is_shown_with_its_reason(call: Call) -> None:
     """A source that does not answer in full is shown as shape, word, age and reason."""
-    assert "dcgm ▲ late 1m: n5:9400: connection refused" in call("status").stdout
+    assert "dcgm ▲ late 1m35s: n5:9400: connection refused" in call("status").stdout
 
 
 def test_json_is_the_answer_with_a_schema(call: Call) -> None:
