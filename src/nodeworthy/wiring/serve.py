@@ -187,7 +187,7 @@ class _Site:
 
     def _scraper(self, group: Exporters) -> ScrapeTelemetry:
         return ScrapeTelemetry(
-            [Target(url) for url in group.urls],
+            [Target(url, name) for name, url in group.unfolded],
             list(self.engine.world.catalogue.signals.values()),
             self._node_of(NameKind.EXPORTER),
             self.clock,

@@ -78,7 +78,8 @@ class LogFile:
 
     `resolve` gives the node of a host name, or None. `host` stands for lines that name none (a node's own dmesg).
     `cursor` is what `cursor()` gave before a restart. Without one, reading starts at the end of a file that is already
-    there (`from_start`: at its beginning) and at the beginning of one that appears later.
+    there (`from_start`: at its beginning) and at the beginning of one that appears later. `kernel` False: nothing in
+    it is to be trusted, because lines that claim to be the kernel's may have come from anybody.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class LogFile:
         boot: float | None = None,
         host: str = "",
         from_start: bool = False,
+        kernel: bool = True,
     ) -> None:
         self.path = path
         self.source = f"log:{path}"
@@ -101,6 +103,7 @@ class LogFile:
         self.unknown: dict[str, int] = {}
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
+        self._kernel = kernel
         self._open: list[Open] = []  # oldest first; the last one has the name
         self._restore = _places(cursor) or _first_place(path, from_start)
         self._places: list[Place] = list(self._restore)
@@ -248,7 +251,7 @@ class LogFile:
             severity=said.severity,
             action=said.action,
             proof=said.proof,
-            trusted=event.trusted,
+            trusted=event.trusted and self._kernel,
             rule=said.rule,
             message=event.message,
             node=node,
