@@ -53,7 +53,8 @@ FIRST_SIGHT_S = (
 def run(settings: Settings, *, once: bool = False) -> None:
     """Serve until SIGTERM or SIGINT; with `once`, read everything once, take one turn, print the status and end."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
     store = open_store(settings.store_url)
     try:
@@ -96,6 +97,8 @@ class _Site:
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
             watchdog = Watchdog(self.deadman, watchdog_interval())
+            # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
+            self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
             async with asyncio.TaskGroup() as tasks:
                 loops = [tasks.create_task(loop, name=name) for name, loop in self._observing().items()]
                 await self._first_sight(stop)
@@ -103,13 +106,13 @@ class _Site:
                 if once:
                     sys.stdout.write(self._status() + "\n")
                 else:
-                    loops.append(tasks.create_task(self._turns(), name="turn"))
+                    loops.append(tasks.create_task(self.engine.run(), name="turn"))
                     loops.append(tasks.create_task(self._clean_up(), name="retention"))
                     watchdog.start()
                     sd_notify("READY=1")
                     log.info("observing %s; API on %s", self._what(), self.settings.socket)
-                    apis = [create_app(self.views, registry=self.metrics.registry, loops=self.deadman.loops)]
-                    await self._answer(listener, apis[0], stop)
+                    app = create_app(self.views, registry=self.metrics.registry, loops=self.deadman.loops)
+                    await self._answer(listener, app, stop)
                     watchdog.stop()
                 for task in loops:
                     task.cancel()
@@ -123,11 +126,6 @@ class _Site:
                 metrics = create_metrics_app(self.views, self.metrics.registry, self.deadman.loops)
                 answering.append(serve(metrics, tcp, stop))
             await asyncio.gather(*answering)
-
-    async def _turns(self) -> None:
-        # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
-        self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
-        await self.engine.run()
 
     async def _first_sight(self, stop: asyncio.Event) -> None:
         """Wait until every source has answered or failed once."""
