@@ -188,6 +188,18 @@ def test_a_failed_turn_leaves_nothing(store: SqlStore) -> None:
     assert store.append([entry()])[0].sequence == 3
 
 
+def test_a_failed_call_in_a_transaction_that_goes_on_leaves_nothing(store: SqlStore) -> None:
+    """A turn that fails inside an open transaction is undone alone; what came before and after it is kept."""
+    broken = replace(FULL, states=(replace(state(), at=None),))  # type: ignore[arg-type]
+    with store.transaction():
+        store.append([entry("before")])
+        with pytest.raises(NodeworthyError):
+            store.commit_turn(broken)
+        store.append([entry("after")])
+    assert [(e.sequence, e.subject) for e in store.entries()] == [(1, "before"), (2, "after")]
+    assert store.load().findings == {}
+
+
 def test_a_transaction_groups_calls_and_rolls_back_whole(store: SqlStore) -> None:
     """Calls inside one transaction are kept together or not at all, and see each other."""
     with pytest.raises(RuntimeError), store.transaction():

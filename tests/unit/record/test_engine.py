@@ -115,6 +115,22 @@ def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
+def test_a_new_file_is_in_wal_mode_before_anybody_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite does not wait for the lock that a switch to WAL needs, so several that start at once must not switch."""
+    link, seen = os.link, list[bytes]()
+
+    def watched(source: str, target: Path) -> None:
+        seen.append(Path(source).read_bytes()[18:20])  # the format's write and read version: 2 is WAL
+        assert not target.exists()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", watched)
+    open_store(str(tmp_path / "record.db")).close()
+    open_store(str(tmp_path / "record.db")).close()
+    assert seen == [b"\x02\x02"]
+    assert [path.name for path in tmp_path.iterdir()] == ["record.db"]
+
+
 def test_a_full_disk_is_refused_and_loses_nothing(tmp_path: Path) -> None:
     """A turn that does not fit is an error, what was there stays, and after room was made work goes on."""
     store = open_store(str(tmp_path / "record.db"))
