@@ -242,3 +242,12 @@ def test_atomic_write_keeps_the_old_file(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["fleet.toml", "fleet.toml.bak"]
     with pytest.raises(BadRequest, match="cannot write"):
         write_file(tmp_path / "none" / "fleet.toml", "x")
+
+
+def test_serials_come_to_a_big_fleet_later() -> None:
+    """2,000 serials learnt later are lines added to the table that is there, under its comments."""
+    old = fleet_text(regular(2000)) + '\n[node]  # by hand\n# the odd one\ngpu00007 = { serial = "S6" }\n'
+    text = fleet_text(regular(2000, serials=True), old)
+    assert "[node]  # by hand\n# the odd one\ngpu00007" in text
+    assert parse_fleet(text) == regular(2000, serials=True)
+    assert len(text.splitlines()) < 2040
