@@ -55,7 +55,7 @@ def _records(answer: str, first_key: str) -> Iterator[str]:
         elif not record:
             raise Garbled(f"expected a line that begins with {first_key}, got {_excerpt(line)}")
         else:
-            record += "\n" + line
+            record += " " + line
     if record:
         yield record
 
