@@ -56,9 +56,13 @@ def fleet() -> None:
 @output_options
 @click.pass_context
 def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
-    """Check the fleet file: all errors with file, line, field and remedy. Exit code 3 if there are any."""
+    """Check the fleet file: all errors with file, line, field and remedy. Exit code 3 if there are any.
+
+    Names that more than one node claims are errors too: they would resolve to none of them.
+    """
     from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
     from nodeworthy.errors import BadFile
+    from nodeworthy.model.identity import Resolver
 
     path = find_fleet(fleet_file)
     problems: list[dict[str, Any]] = []
@@ -68,6 +72,16 @@ def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
         summary = (
             f"{path}: {len(declared.nodes):,} nodes in {len(declared.classes)} classes, revision {declared.revision}"
         )
+        problems = [
+            {
+                "file": str(path),
+                "line": None,
+                "field": doubt.subject,
+                "message": doubt.summary,
+                "remedy": "keep it for one",
+            }
+            for doubt in Resolver(declared).doubts()
+        ]
     except BadFile as error:
         names = ("file", "line", "field", "message", "remedy")
         problems = [{name: getattr(p, name) for name in names} for p in error.problems]
