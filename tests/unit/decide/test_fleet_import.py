@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from nodeworthy.decide.fleet_diff import Change, compare, merge
 from nodeworthy.decide.fleet_import import Listed, fleet_from, from_scheduler, list_scheduler, memory_word
+from nodeworthy.errors import BadRequest
 from nodeworthy.model.fleet import Fleet, Names, Node, NodeClass
 from nodeworthy.model.scheduler import BaseState, SchedulerNode, SchedulerSnapshot, TopologyUnit
 
@@ -166,3 +168,46 @@ def test_a_new_serial_and_new_names_are_changes() -> None:
     listed = [Listed("n1", "c", serial="S9", names=Names(bmc="10.0.0.1"))]
     assert [c.kind for c in compare(old, listed)] == ["names", "serial"]
     assert merge(old, listed).nodes["n1"] == Node("n1", "c", "S9", Names(syslog=("l1",), bmc="10.0.0.1"))
+
+
+def test_a_second_cluster_with_the_same_names() -> None:
+    """The nodes of a second cluster are added beside those of the first, even under the same NodeNames."""
+    first = from_scheduler(snapshot(node("n1"))).fleet
+    listed, _ = list_scheduler(replace(snapshot(node("n1")), cluster="other"))
+    merged = merge(first, listed, "other")
+    assert {n.name: dict(n.names.scheduler) for n in merged.nodes.values()} == {
+        "n1": {"alps": "n1"},
+        "other-n1": {"other": "n1"},
+    }
+    assert compare(merged, listed, "other") == ()
+
+
+def test_a_name_cannot_be_taken_from_a_node_that_is_gone() -> None:
+    """A renamed node does not overwrite the declared node whose name it now bears."""
+    old = fleet_from("f", [Listed("n1", "c", serial="S1"), Listed("n2", "c", serial="S2")])
+    listed = [Listed("n1", "c", serial="S2")]
+    with pytest.raises(BadRequest, match="n1 would be the name of two nodes"):
+        merge(old, listed)
+    assert {n.name: n.serial for n in merge(old, listed, prune=True).nodes.values()} == {"n1": "S2"}
+
+
+def test_a_hand_made_file_needs_no_node_names() -> None:
+    """Where the fleet file says nothing of NodeNames, Slurm's being the same is no difference."""
+    old = Fleet("f", {"c": NodeClass("c", 8)}, {"n1": Node("n1", "c")})
+    listed, _ = list_scheduler(snapshot(node("n1")))
+    assert compare(old, listed, "alps") == ()
+    assert merge(old, listed, "alps") == old
+
+
+def test_ten_thousand_nodes() -> None:
+    """10,000 nodes are imported, compared and merged in seconds, serials exchanged all through."""
+    many = snapshot(*(node(f"n{k}") for k in range(10_000)))
+    start = time.perf_counter()
+    fleet = from_scheduler(many).fleet
+    listed, _ = list_scheduler(many)
+    assert compare(fleet, listed, "alps") == ()
+    shifted = [Listed(f"n{k}", "h100x8-64c-2t", serial=f"S{(k + 1) % 10_000}") for k in range(10_000)]
+    numbered = merge(fleet, [replace(n, serial=f"S{k}") for k, n in enumerate(shifted)])
+    assert numbered.nodes["n7"].serial == "S7"
+    assert merge(numbered, shifted).nodes["n6"].serial == "S7"
+    assert time.perf_counter() - start < 10
