@@ -59,4 +59,3 @@ def test_merge_loses_nothing_and_settles_everything(declared: Fleet, listing: tu
     serials = [n.serial for n in merged.nodes.values() if n.serial]
     assert len(serials) == len(set(serials))
     assert {c.kind for c in compare(merged, listed, cluster)} <= {"gone"}
-

@@ -60,9 +60,9 @@ def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
 
     Names that more than one node claims are errors too: they would resolve to none of them.
     """
-    from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
     from nodeworthy.errors import BadFile
     from nodeworthy.model.identity import Resolver
+    from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     path = find_fleet(fleet_file)
     problems: list[dict[str, Any]] = []
@@ -98,8 +98,8 @@ def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
 @output_options
 def show(fleet_file: str | None, output: str) -> None:
     """Show the classes with their nodes, and how many domains of each kind are known."""
-    from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
     from nodeworthy.model.nodeset import fold
+    from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     declared = load_fleet(find_fleet(fleet_file))
     kinds = sorted({kind for node in declared.nodes.values() for kind in node.domains})
@@ -124,7 +124,7 @@ def show(fleet_file: str | None, output: str) -> None:
 @output_options
 def nodes(selector: str | None, labels: tuple[str, ...], fleet_file: str | None, output: str) -> None:
     """List declared nodes: all, or those of SELECTOR (a node set), with -l those with a label or domain."""
-    from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
+    from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     declared = load_fleet(find_fleet(fleet_file))
     chosen = select(declared, selector, labels)
