@@ -177,7 +177,7 @@ def fold(names: tuple[str, ...], output: str) -> None:
     """Fold names into one node set. Without NAMES, they are read from standard input, apart by space or comma."""
     from nodeworthy.model import nodeset
 
-    words = list(names) or sys.stdin.read().replace(",", " ").split() if not names else list(names)
+    words = names or sys.stdin.read().replace(",", " ").split()
     text = nodeset.fold(words)
     print_rows(
         [{"name": text}],
