@@ -171,9 +171,7 @@ class ScrapeTelemetry:
             except Garbled as error:
                 garbled[answer.target] = error
                 continue
-            said = page.problems() or (("the connection broke off",) if answer.broken_off else ())
-            if not len(page.samples):
-                said = (*said, _not_understood(page))
+            said = complaints(page) or (("the connection broke off",) if answer.broken_off else ())
             problems += [f"{answer.target.name}: {sentence}" for sentence in said]
             pages.append(page)
         batch = to_batch(
@@ -207,10 +205,14 @@ def _start(body: bytes) -> str:
     return body[:40].decode("utf-8", errors="replace")
 
 
-def _not_understood(page: Page) -> str:
+def complaints(page: Page) -> tuple[str, ...]:
+    """What is wrong with a page that could be read, in sentences."""
+    if len(page.samples):
+        return page.problems()
     if page.other_names:
-        return f"none of its {len(page.other_names)} metrics is understood: {some(sorted(page.other_names))}"
-    return "the page holds no metrics"
+        names = some(sorted(page.other_names))
+        return (*page.problems(), f"none of its {len(page.other_names)} metrics is understood: {names}")
+    return (*page.problems(), "the page holds no metrics")
 
 
 def _cause(error: Exception) -> str:
