@@ -166,7 +166,9 @@ def test_the_question_asks_for_raw_samples_of_a_window() -> None:
 
     with server(answer) as url:
         read(telemetry(url, names_per_query=100))
-    (query,) = asked
+        read(telemetry(url, names_per_query=100, window_s=40.0))
+    query, narrow = asked
+    assert narrow.endswith("[40s]")
     assert query.startswith('{__name__=~"DCGM_EXP_CLOCK_EVENTS_COUNT|') and query.endswith('"}[150s]')
     assert "|gpus" not in query
     assert expression(["a", "b"], window_s=90, matchers='job="x"') == '{__name__=~"a|b",job="x"}[90s]'

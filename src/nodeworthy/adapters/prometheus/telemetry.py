@@ -24,13 +24,18 @@ _SLACK_S = 30.0  # two scrapes at the common 15 s
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds per query, seconds for all, queries at once, metrics per query, bytes per answer."""
+    """Seconds per query, seconds for all, queries at once, metrics per query, bytes per answer.
+
+    `window_s`: how far back to look for the newest sample of a series; None: as long as a value may count (the
+    oldest `max_age_s` of the signals) and two scrapes more. A shorter window is a smaller answer.
+    """
 
     timeout_s: float = 10.0
     deadline_s: float = 30.0
     at_once: int = 2
     names_per_query: int = 8
     answer_bytes: int = 1024 * 1024 * 1024
+    window_s: float | None = None
 
 
 class PrometheusTelemetry:
@@ -59,7 +64,8 @@ class PrometheusTelemetry:
         self._headers = dict(headers or {})
         self._verify = verify
         # what is older than its signal's age is unknown anyway; the slack lets stale be told from absent
-        self._window_s = max((s.max_age_s for s in self._signals), default=120.0) + _SLACK_S
+        oldest = max((s.max_age_s for s in self._signals), default=120.0)
+        self._window_s = self._limits.window_s or oldest + _SLACK_S
         self._coverage = Coverage()
 
     async def read(self) -> TelemetryBatch:
