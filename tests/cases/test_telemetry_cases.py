@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.telemetry_words import SIGNALS, cell, shared_file
 
-from nodeworthy.adapters.exposition.text import parse
 from nodeworthy.adapters.files.catalogue import load
 from nodeworthy.observe.coverage import Coverage
+from nodeworthy.observe.exposition import parse
 from nodeworthy.observe.telemetry import exposed, to_batch
 from nodeworthy.ports import TelemetryBatch
 

@@ -12,7 +12,7 @@ from benchmarks.exposition import ratio
 from prometheus_client.parser import text_string_to_metric_families
 from tests.telemetry_words import shared_file
 
-from nodeworthy.adapters.exposition.text import Page, parse
+from nodeworthy.observe.exposition import Page, parse
 
 DATA = Path(__file__).parents[2] / "data" / "exposition"
 

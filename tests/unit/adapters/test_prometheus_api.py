@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import pytest
 from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
-from nodeworthy.adapters.prometheus.api import chunks, expression, read_answer
+from nodeworthy.adapters.prometheus.api import chunks, expression, read_answer, read_federation
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, WorldError
 
@@ -113,6 +113,28 @@ def test_every_failure_has_its_name(status: int, body: bytes, error: type[WorldE
     """An answer that is no answer raises what fits, with the server's words; it is never an empty fleet."""
     with pytest.raises(error, match=words):
         read_answer(status, body)
+
+
+def test_a_page_of_federation_keeps_the_samples_times() -> None:
+    """`/federate` stamps each sample in milliseconds."""
+    line = f'{TEMP}{{gpu="0",instance="n1:9400"}} 41 1796000000123\n'.encode()
+    answer = read_federation(200, b"# TYPE x untyped\n" + line, 7.0, {})
+    assert (answer.samples.value.tolist(), answer.samples.at.tolist(), answer.warnings) == (
+        [41.0],
+        [1796000000.123],
+        (),
+    )
+    assert "ends before its end" in read_federation(200, line + line[:-9], 7.0, {}).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [(404, b"404 page not found", Refused), (200, b"<html>\n<p>login\n", Garbled), (400, b"parse error", Refused)],
+)
+def test_a_federation_that_is_none_says_so(status: int, body: bytes, error: type[WorldError]) -> None:
+    """A server without `/federate` is refused or garbled, never empty."""
+    with pytest.raises(error):
+        read_federation(status, body, 7.0, {})
 
 
 def test_warnings_and_partial_answers_become_problems() -> None:

@@ -15,7 +15,7 @@ import pytest
 from labs import exporter, logsource
 from labs.pages import DCGM_PAGE, GPU_METRICS, NODE_PAGE, PCI_BUSES, Settings, page, uuid
 
-from nodeworthy.adapters.exposition.text import parse
+from nodeworthy.observe.exposition import parse
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,8 +11,8 @@ from benchmarks.exposition import parse_all
 from benchmarks.exposition import signals as big_signals
 from tests.telemetry_words import SIGNALS, cell, nothing, reason
 
-from nodeworthy.adapters.exposition.text import parse
 from nodeworthy.model.catalogue import Signal, SourceField
+from nodeworthy.observe.exposition import parse
 from nodeworthy.observe.samples import Place, join
 from nodeworthy.observe.telemetry import exposed, to_batch
 from nodeworthy.ports import TelemetryBatch

@@ -17,17 +17,16 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from nodeworthy.adapters.exposition.text import LabelCache, Page, parse
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, Unreachable, WorldError
 from nodeworthy.model.catalogue import Signal
 from nodeworthy.observe.components import Resolve, some
 from nodeworthy.observe.coverage import Coverage
+from nodeworthy.observe.exposition import CACHE_LIMIT, LabelCache, Page, parse
 from nodeworthy.observe.samples import join
 from nodeworthy.observe.telemetry import exposed, names_of, to_batch
 from nodeworthy.ports import Clock, TelemetryBatch
 
 _ACCEPT = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=1"
-_CACHE_LIMIT = 500_000  # label sets kept between readings: about 80,000 GPUs with a few pods each
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ class ScrapeTelemetry:
 
     def _understand(self, answers: Sequence[_Answer]) -> tuple[TelemetryBatch, dict[Target, WorldError]]:
         names = names_of(self._signals)
-        if len(self._cache) > _CACHE_LIMIT:
+        if len(self._cache) > CACHE_LIMIT:
             self._cache.clear()
         pages: list[Page] = []
         problems: list[str] = []
