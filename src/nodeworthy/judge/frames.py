@@ -154,7 +154,7 @@ def _declare(fleet: Fleet, kind: str) -> pl.DataFrame:
         nodes += [node.name] * len(own)
         index += own
         classes += [node.node_class] * len(own)
-    rows = pl.DataFrame({"node": nodes, "index": index, "_class": classes}, schema_overrides={"_class": pl.String})
+    rows = pl.DataFrame({"node": nodes, "index": index, "_class": classes}, schema=dict.fromkeys(("node", "index", "_class"), pl.String))
     expected = {name: [c.attributes().get(name) for c in fleet.classes.values()] for name in attributes}
     table = {"_class": list(fleet.classes)} | {class_column(n): v for n, v in expected.items()}
     by_class = pl.DataFrame({n: _column(v) for n, v in table.items()})
