@@ -110,9 +110,11 @@ class ScrapeTelemetry:
                     return await self._fetch(client, target)
 
             tasks = {asyncio.create_task(one(t)): t for t in self._targets}
-            done, pending = await asyncio.wait(tasks, timeout=limits.deadline_s)
-            for task in pending:
-                task.cancel()
+            try:
+                done, pending = await asyncio.wait(tasks, timeout=limits.deadline_s)
+            finally:  # also when this reading itself is called off
+                for task in tasks:
+                    task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
         answers: list[_Answer] = []
         late = TimedOut(f"not asked or not answered within {limits.deadline_s:g} s for all")
