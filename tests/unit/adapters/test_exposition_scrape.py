@@ -231,3 +231,17 @@ def test_two_readings_at_once_do_not_disturb_each_other() -> None:
             return [b.frames["gpu"].height for b in batches]
 
         assert asyncio.run(both()) == [24, 24]
+
+
+def test_a_reading_that_is_called_off_leaves_nothing_behind() -> None:
+    """When the caller gives up, its requests end with it."""
+    with Exporters(NODES) as lab:
+        lab.lab.lie("n[1-3]", "slow")
+
+        async def give_up() -> set[asyncio.Task[object]]:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(scraper(targets_of(lab)).read(), 0.3)
+            await asyncio.sleep(0.1)
+            return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+        assert asyncio.run(give_up()) == set()
