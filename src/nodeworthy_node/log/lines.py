@@ -38,7 +38,7 @@ _CLASSIC = re.compile(rf"(?:(\d{{4}}) )?({_MONTH}) +(\d{{1,2}})(?: (\d{{4}}))? (
 _VERSION = re.compile(r"1 (?=\d{4}-|- )")
 _5424 = re.compile(r"(\S+) (\S+) (\S+) (?:\S+) (?:-|(?:\[[^\]]*\])+)(?: |$)")
 _TAG = r"([^\s:\[\]]{1,128})(?:\[([^\]\s]{1,20})\])?: ?"
-_HOST_TAG = re.compile(rf"(\S{{1,255}}) +(?:({_FACILITIES})\.(?:{_LEVELS}) +)?{_TAG}")
+_HOST_TAG = re.compile(rf"(\w[\w.:@%-]{{0,254}}) +(?:({_FACILITIES})\.(?:{_LEVELS}) +)?{_TAG}")
 _KERNEL_TAG = re.compile(r"kernel(?:\[([^\]\s]{1,20})\])?: ?")
 _SEL = re.compile(
     r" *[0-9a-fA-F]{1,8} \| +(\d\d)/(\d\d)/(\d{2,4}) *\| +(\d\d:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{3,4}))? +\| "
@@ -160,7 +160,9 @@ def _bracketed(text: str, reference: Reference, kern: Optional[bool]) -> Line:
     if found is not None:
         date, clock, fraction, zone = found.groups(default="")
         at = iso(date, clock, fraction, zone, reference)
-        return Line(at.at, "", "", False, text[found.end() :], "bracketed", at.note)
+        uptime, message = _strip_uptime(text[found.end() :])
+        # a console server stamps what the kernel prints; anything else of this form is a program's own log
+        return Line(at.at, "", "", None if uptime is not None else False, message, "bracketed", at.note, uptime)
     found = _BRACKET_DATE.match(text)
     if found is not None:
         month, day, year, clock, fraction = found.groups(default="")

@@ -60,7 +60,7 @@ def _link5_entry(
 
 
 def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: bool, status: Optional[int]) -> Verdict:
-    """The fatal bit of the line promotes; the table never makes less of it, unless it names this status."""
+    """The fatal bit of the line promotes; the table never makes less of it."""
     if entry is None:
         return base._replace(
             role=ORIGIN if fatal else UNKNOWN,
@@ -68,7 +68,7 @@ def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: bool, statu
             action="reset-gpu" if fatal else "observe",
         )
     severity, action, role = entry["severity"], entry["action"], entry["role"]
-    if fatal and _RANK.index(severity) < _RANK.index(ERROR) and not entry.get("never_promote", False):
+    if fatal and _RANK.index(severity) < _RANK.index(ERROR):
         severity, action = ERROR, "reset-gpu"
     details = dict(base.details)
     if entry.get("suspect"):
@@ -100,11 +100,14 @@ def decode_registers(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Ver
         return base._replace(details=details)
     details["bits"] = [entry["meaning"] for entry in hits]
     worst = max(hits, key=lambda entry: (entry["role"] != SYMPTOM, _RANK.index(entry["severity"])))
-    severity = worst["severity"]
+    severity, action = worst["severity"], worst["action"]
+    if "fatal error detected" in rest and _RANK.index(severity) < _RANK.index(ERROR):
+        # whatever the bit asks for in the long run, a link with a fatal error stays down until a reset
+        severity, action = ERROR, "reset-gpu"
     return base._replace(
         role=worst["role"],
         severity=severity,
-        action=worst["action"],
+        action=action,
         meaning=f"{base.meaning} {worst['meaning']}",
         details=details,
     )
