@@ -1,6 +1,6 @@
 """Whatever the bytes are: no exception, no lost neighbour, no trust that was not earned.
 
-A few thousand inputs in a normal run; NODEWORTHY_INPUTS=100000 for the full campaign.
+Some thousand inputs in a normal run; NODEWORTHY_INPUTS=100000 for the full campaign.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nodeworthy.adapters.files.log_rules import built_in, load_grammar
 from nodeworthy_node.log import Event, Reference, parse
 from nodeworthy_node.log.scan import Tally, events, find_with_re
 
-INPUTS = int(os.environ.get("NODEWORTHY_INPUTS", "3000"))
+INPUTS = int(os.environ.get("NODEWORTHY_INPUTS", "2000"))
 BEFORE = b"2026-11-30T17:30:00+00:00 n1 kernel: NVRM: Xid (PCI:0000:01:00): 79, before"
 AFTER = b"2026-11-30T17:30:01+00:00 n2 kernel: NVRM: Xid (PCI:0000:02:00): 79, after"
 GRAMMAR = load_grammar()

@@ -46,8 +46,8 @@ def test_features_of_python_39() -> None:
     pytest.importorskip("vermin")
     command = [
         sys.executable,
-        "-m",
-        "vermin",
+        "-c",
+        "import vermin; vermin.main()",
         "--no-tips",
         "--eval-annotations",
         "-t=3.9-",
