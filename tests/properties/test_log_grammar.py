@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nodeworthy.adapters.files.literals import finder
 from nodeworthy.adapters.files.log_rules import built_in, load_grammar
 from nodeworthy_node.log import Event, Reference, parse
-from nodeworthy_node.log.scan import Tally, events, find_with_re
+from nodeworthy_node.log.scan import Tally, events, find_one_by_one
 
 INPUTS = int(os.environ.get("NODEWORTHY_INPUTS", "2000"))
 BEFORE = b"2026-11-30T17:30:00+00:00 n1 kernel: NVRM: Xid (PCI:0000:01:00): 79, before"
@@ -105,7 +105,7 @@ def test_another_writer_is_never_trusted(example: bytes, program: str, noise: by
 def test_both_finders_agree(lines: list[bytes]) -> None:
     """Hyperscan and the standard library find the same lines."""
     data = b"\n".join(lines)
-    slow = find_with_re(GRAMMAR.literals)
+    slow = find_one_by_one(GRAMMAR.literals)
     found = [list(events(io.BytesIO(data), find, GRAMMAR, SEEN, Tally())) for find in (FIND, slow)]
     assert found[0] == found[1]
 

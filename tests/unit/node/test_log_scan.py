@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from nodeworthy.adapters.files.literals import finder
+from nodeworthy.adapters.files.literals import with_hyperscan, with_re2
 from nodeworthy.adapters.files.log_rules import load_grammar
 from nodeworthy_node.log import Reference
 from nodeworthy_node.log import scan as scan_module
-from nodeworthy_node.log.scan import Find, Tally, blocks, events, find_with_re, lines_at
+from nodeworthy_node.log.scan import Find, Tally, blocks, events, find_one_by_one, lines_at
 
 LITERALS = load_grammar().literals
 FAULT = b"[1.5] NVRM: Xid (PCI:0000:04:00): 79, pid=%d, name=p, GPU has fallen off the bus."
 
 
-@pytest.fixture(params=[finder, find_with_re], ids=["fastest", "re"])
+@pytest.fixture(params=[with_hyperscan, with_re2, find_one_by_one], ids=["hyperscan", "re2", "standard"])
 def find(request: pytest.FixtureRequest) -> Find:
     make: Callable[[tuple[str, ...]], Find] = request.param
-    return make(LITERALS)
+    try:
+        return make(LITERALS)
+    except ImportError as error:
+        pytest.skip(f"{error.name} is not installed")
 
 
 def pids(data: bytes, find: Find, size: int | None = None) -> list[int]:
