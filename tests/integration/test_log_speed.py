@@ -16,9 +16,9 @@ def test_as_fast_as_grep(tmp_path: Path) -> None:
     path = tmp_path / "central.log"
     faults = write_log(path, megabytes=60, every=20_000)
     result = measure(path, rounds=3)
-    assert result["grep_lines"] == result["events"] == faults
-    # starting Python costs as much as 200 MB of scanning: take that off, the promise is about gigabytes
-    assert result["ratio"] < 3 + 0.3 / result["grep_s"]
+    assert result["grep_lines"] == result["ours_lines"] == faults
+    # processor time, because tests share the machine; starting Python costs as much as 200 MB of scanning: take that off
+    assert result["ours_cpu_s"] < 3 * result["grep_cpu_s"] + 0.3
 
 
 def test_a_storm_is_bounded(tmp_path: Path) -> None:
@@ -26,5 +26,5 @@ def test_a_storm_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "storm.log"
     faults = write_log(path, megabytes=10, every=10)
     result = measure(path, rounds=2)
-    assert result["events"] == faults
-    assert result["ours_s"] < 1 + faults * 150e-6
+    assert result["ours_lines"] == faults
+    assert result["ours_cpu_s"] < 1 + faults * 150e-6

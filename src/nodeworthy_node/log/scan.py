@@ -92,11 +92,18 @@ class Tally:
 
 
 def events(
-    stream: BinaryIO, find: Find, grammar: Grammar, reference: Reference, tally: Tally, trusted: bool = False
+    stream: BinaryIO,
+    find: Find,
+    grammar: Grammar,
+    reference: Reference,
+    tally: Tally,
+    trusted: bool = False,
+    trust_tag: bool = True,
 ) -> Iterator[Event]:
     """The events of a stream, in its order, as soon as their lines are complete.
 
     `trusted`: whoever calls knows that the stream is the kernel's own, so that lines without a head are believed.
+    `trust_tag`: whether the tag `kernel` alone makes a line the kernel's (see `lines`).
     """
     for block in blocks(stream):
         tally.bytes += len(block)
@@ -105,6 +112,8 @@ def events(
             line = parse(raw, reference)
             if trusted and line.kernel is None:
                 line = line._replace(kernel=True)
+            elif line.by_tag and not trust_tag:
+                line = line._replace(kernel=None)
             event = grammar.classify(line)
             if event is None:
                 tally.passed_over += 1

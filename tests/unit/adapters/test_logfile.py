@@ -329,6 +329,14 @@ def test_backlog_comes_in_parts(path: Path, clock: HandClock, monkeypatch: pytes
     assert seen == list(range(40))
 
 
+def test_the_tag_alone_may_be_distrusted(path: Path, clock: HandClock) -> None:
+    """In a file that takes all facilities the tag `kernel` proves nothing; a facility does."""
+    path.touch()
+    log = follow(path, clock, trust_tag=False)
+    append(path, line(1) + "<4>" + line(2) + "<13>" + line(3))
+    assert [event.trusted for event in asyncio.run(log.read())] == [False, True, False]
+
+
 def test_a_damaged_cursor_is_our_error(path: Path, clock: HandClock) -> None:
     """A cursor that cannot be read is not silently taken for none."""
     with pytest.raises(Broken, match="stored place"):

@@ -184,6 +184,21 @@ def test_bare_kernel_output_can_be_vouched_for(tmp_path: Path) -> None:
     assert rows(run("classify", str(path), "--json", "--from-kernel"))[0]["trusted"] is True
 
 
+def test_the_tag_alone_may_be_distrusted(file: str) -> None:
+    """`--distrust-tag` takes the trust from lines that only a tag makes the kernel's."""
+    assert not any(row["trusted"] for row in rows(run("classify", file, "--json", "--distrust-tag")))
+
+
+def test_a_reader_that_goes_away(file: str) -> None:
+    """`| head -1` ends quietly."""
+    text = " ".join(f"'{part}'" for part in command("classify", *[file] * 200, "--json", "-q"))
+    done = subprocess.run(
+        f"{text} | head -1", shell=True, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [

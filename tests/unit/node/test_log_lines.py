@@ -32,6 +32,8 @@ FORMS = {
     "classic, user facility": (f"Nov 30 17:30:00 n3 user.notice kernel: {XID}", AT, "n3", "kernel", False),
     "priority kern": (f"<4>Nov 30 17:30:00 n3 kernel: {XID}", AT, "n3", "kernel", True),
     "priority user": (f"<13>Nov 30 17:30:00 n3 kernel: {XID}", AT, "n3", "kernel", False),
+    "priority kern, iso": (f"<4>2026-11-30T17:30:00+00:00 n3 kernel: {XID}", AT, "n3", "kernel", True),
+    "priority user, iso": (f"<13>2026-11-30T17:30:00+00:00 n3 kernel: {XID}", AT, "n3", "kernel", False),
     "rfc5424": (f"<4>1 2026-11-30T17:30:00Z n3 kernel - - - {XID}", AT, "n3", "kernel", True),
     "rfc5424, structured": (f'<4>1 2026-11-30T17:30:00+00:00 n3 kernel - - [a b="c"] {XID}', AT, "n3", "kernel", True),
     "rfc5424, user": (f"<13>1 2026-11-30T17:30:00Z n3 kernel - - - {XID}", AT, "n3", "kernel", False),

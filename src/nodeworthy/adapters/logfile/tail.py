@@ -78,7 +78,8 @@ class LogFile:
 
     `resolve` gives the node of a host name, or None. `host` stands for lines that name none (a node's own dmesg).
     `cursor` is what `cursor()` gave before a restart. Without one, reading starts at the end of a file that is already
-    there (`from_start`: at its beginning) and at the beginning of one that appears later.
+    there (`from_start`: at its beginning) and at the beginning of one that appears later. `trust_tag`: false for a file
+    that takes all facilities on machines where tenants log in, because `logger -t kernel` writes the kernel's tag.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class LogFile:
         boot: float | None = None,
         host: str = "",
         from_start: bool = False,
+        trust_tag: bool = True,
     ) -> None:
         self.path = path
         self.source = f"log:{path}"
@@ -101,6 +103,7 @@ class LogFile:
         self.unknown: dict[str, int] = {}
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
+        self._trust_tag = trust_tag
         self._open: list[Open] = []  # oldest first; the last one has the name
         self._restore = _places(cursor) or _first_place(path, from_start)
         self._places: list[Place] = list(self._restore)
@@ -226,7 +229,10 @@ class LogFile:
         reference = Reference(now=now, tz=self._zone, boot=self._boot)
         found: list[LogEvent] = []
         for _, raw in lines_at(block, self._find(block)):
-            event = self._grammar.classify(parse(raw, reference))
+            line = parse(raw, reference)
+            if line.by_tag and not self._trust_tag:
+                line = line._replace(kernel=None)
+            event = self._grammar.classify(line)
             if event is not None:
                 found.append(self._log_event(event, now))
         return found
