@@ -141,6 +141,19 @@ def test_missing_file_is_an_error_until_it_is_there(path: Path, clock: HandClock
     assert numbers(log) == [1]
 
 
+def test_a_file_that_cannot_be_opened_at_first(path: Path, clock: HandClock) -> None:
+    """What was already there when a file could not yet be opened is old, and is not replayed later."""
+    path.mkdir()
+    log = follow(path, clock)
+    with pytest.raises(Unreachable, match="cannot be opened"):
+        asyncio.run(log.read())
+    path.rmdir()
+    append(path, line(1))
+    assert numbers(log) == []
+    append(path, line(2))
+    assert numbers(log) == [2]
+
+
 def test_rotation_by_rename(path: Path, clock: HandClock) -> None:
     """Lines written to the old file before and after its rename, and to the new one, all come once."""
     append(path, line(1))

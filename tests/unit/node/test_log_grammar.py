@@ -382,12 +382,14 @@ def test_site_rules_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[rule]]\nid='a'\n", "kind, literals, pattern, transport, meaning is missing"),
+        ("[[rule]]\nid='a'\n", "log rule a: kind, literals, pattern, transport, meaning is missing"),
         ("[[rule]]\nid='a'\nkind='k'\nliterals=['x']\npattern='('\ntransport='kernel'\nmeaning='m'\n", "pattern"),
         (
             "[[rule]]\nid='a'\nkind='k'\nliterals=['x']\npattern='x'\ntransport='kernel'\nmeaning='m'\ndecoder='no'\n",
             "decoder",
         ),
+        ("[xid.63]\nseverity = 'awful'\n", "xid.63: severity: 'awful'"),
+        ("[xid.63]\nrole = 'culprit'\n", "xid.63: role: 'culprit'"),
         ("[rules]\n", "no such table"),
         ("= nonsense", "cannot be read"),
     ],

@@ -107,6 +107,8 @@ class LogFile:
         self._open: list[Open] = []  # oldest first; the last one has the name
         self._restore = _places(cursor) or _first_place(path, from_start)
         self._places: list[Place] = list(self._restore)
+        # there, but not to be opened (yet): what it holds by the time it can be opened is old
+        self._not_yet = not self._restore and path.exists()
 
     @property
     def unknown_names(self) -> tuple[str, ...]:
@@ -157,6 +159,8 @@ class LogFile:
     def _begin(self) -> None:
         """Open the file for the first time, or find the place again after a restart."""
         file = self._opened()
+        if self._not_yet:
+            self._restore, self._not_yet = _first_place(self.path, from_start=False), False
         if not self._restore:
             self._open = [Open(file, 0)]
             return
