@@ -13,12 +13,12 @@ import pytest
 from tests.views_in_memory import MemoryViews, entries
 
 from nodeworthy.api.app import _HEARTBEAT_LOOKS, _stream
-from nodeworthy.cli.client import Client, _UnixConnection
+from nodeworthy.cli.client import Client, connect
 
 
 @contextmanager
 def stream(client: Client, query: str = "", headers: dict[str, str] | None = None) -> Iterator[HTTPResponse]:
-    connection = _UnixConnection(client.path, 10)
+    connection = connect(client.path, 10)
     connection.request("GET", "/v1/events" + query, headers=headers or {})
     yield connection.getresponse()
     connection.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.views_in_memory import NOW, XID, MemoryViews, node
 
-from nodeworthy.cli.client import Client, _UnixConnection
+from nodeworthy.cli.client import Client, connect
 from nodeworthy.errors import BadRequest, NotKnown
 from nodeworthy.model.status import NodeState
 
@@ -33,7 +33,7 @@ READS = (
 def raw(
     client: Client, path: str, headers: dict[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, Any, bytes]:
-    connection = _UnixConnection(client.path, 10)
+    connection = connect(client.path, 10)
     connection.request(method, path, headers=headers or {})
     response = connection.getresponse()
     body = response.read()
@@ -201,7 +201,7 @@ def test_health_follows_the_loops_and_the_first_turn(client: Client, views: Memo
 
 def test_connection_is_kept_for_several_requests(client: Client) -> None:
     """HTTP/1.1 keep-alive works over the Unix socket."""
-    connection = _UnixConnection(client.path, 10)
+    connection = connect(client.path, 10)
     for _ in range(3):
         connection.request("GET", "/healthz")
         response = connection.getresponse()

@@ -21,7 +21,7 @@ from tests.views_in_memory import MemoryViews
 
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, peer, serve, tcp_listener
-from nodeworthy.cli.client import Client, _UnixConnection
+from nodeworthy.cli.client import Client, connect
 from nodeworthy.errors import BadRequest, NotAllowed
 from nodeworthy.service.deadman import DeadMan
 from nodeworthy.service.metrics import Metrics
@@ -92,7 +92,7 @@ def test_actor_is_another_user_when_another_user_connects(tmp_path: Path) -> Non
 def test_the_actor_is_named_in_about(tmp_path: Path) -> None:
     """/v1/about tells a client who it is to the server."""
     with serving(create_app(MemoryViews()), tmp_path / "api.sock") as path:
-        connection = _UnixConnection(str(path), 10)
+        connection = connect(str(path), 10)
         connection.request("GET", "/v1/about")
         header = connection.getresponse().headers["nodeworthy-actor"]
         connection.close()
@@ -142,7 +142,7 @@ def test_stop_ends_open_streams_soon(tmp_path: Path) -> None:
     """An open event stream does not keep the server from stopping, and ends in order."""
     stop = asyncio.Event()
     with serving(create_app(MemoryViews(), stop=stop), tmp_path / "api.sock", stop) as path:
-        connection = _UnixConnection(str(path), 10)
+        connection = connect(str(path), 10)
         connection.request("GET", "/v1/events")
         response = connection.getresponse()
         response.readline()

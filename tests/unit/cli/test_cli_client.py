@@ -66,10 +66,10 @@ def test_dead_socket_says_where_to_look(tmp_path: Path) -> None:
 def test_no_permission_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who may not use the socket learns how to be allowed, with exit code 4."""
 
-    def refuse(_self: object) -> None:
+    def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(client_module._UnixConnection, "connect", refuse)
+    monkeypatch.setattr(client_module, "connect", refuse)
     with pytest.raises(NotAllowed) as error:
         Client(str(tmp_path / "x.sock")).get("/v1/status")
     assert error.value.exit_code == 4
