@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from nodeworthy.judge.frames import Frames, build
-from nodeworthy.judge.judge import JudgeState, Judgement, judge
+from nodeworthy.judge.judge import Judgement, JudgeState, judge
 from nodeworthy.model.catalogue import Catalogue, Check, Signal
 from nodeworthy.model.finding import Severity
 from nodeworthy.model.fleet import Fleet, Node, NodeClass

@@ -51,6 +51,7 @@ def slurm_lab() -> Iterator[Labs]:
 
     Tests that change a lab ask for one of their own, with a `use` that nobody else has."""
     with tempfile.TemporaryDirectory(prefix="nw-slurm-") as folder:
+        Path(folder).chmod(0o711)  # munge wants every folder above its socket to be passable
         labs: dict[str, SlurmLab] = {}
 
         def lab(version: str, use: str = "", **options: object) -> SlurmLab:

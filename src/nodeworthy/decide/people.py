@@ -59,7 +59,7 @@ def acts(history: Sequence[Transition], foreign: Iterable[str] = ()) -> list[Act
     for transition in history:
         is_out = out(transition)
         if is_out and not was_out and transition.reason not in machines:
-            found.append(Act("took out", transition.user or "someone", transition.at, transition.reason))
+            found.append(Act("took out", transition.user or "someone", transition.at, transition.reason or ""))
         elif was_out and not is_out:
             found.append(Act("put back", "someone", transition.at))
         was_out = is_out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +20,7 @@ class Policy:
     settle_s: float = 60.0
     shared_nodes: int = 3
     shared_share: float = 0.5
+
+    @property
+    def revision(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]

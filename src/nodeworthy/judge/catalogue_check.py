@@ -12,6 +12,7 @@ from nodeworthy.model.hold import Effect
 from nodeworthy_node import conditions
 
 _TYPES = {"int": conditions.NUMBER, "float": conditions.NUMBER, "bool": conditions.BOOLEAN, "str": conditions.STRING}
+LINES_KEPT = 20  # judge.events keeps so many lines per check and component, so no count can ask for more
 EFFECTS = ("", *(effect.value for effect in Effect))
 _KEYS = (
     "id", "version", "title", "kind", "condition", "event", "applies", "for_s", "clear_s", "severity", "trust", "locality",
@@ -78,8 +79,8 @@ def _event(entry: Entry) -> EventMatch | None:
     inner = Entry(entry.file, entry.layer, {"id": entry.name, **row}, entry.lines.get("event"), {}, entry.problems)
     inner.allow("id", "kind", "codes", "rules", "count", "window_s")
     count, window = inner.number("count", 1), _seconds(inner, "window_s")
-    if count is None or count < 1 or count != int(count):
-        inner.problem("count", "must be a whole number from 1", "leave it out for 1")
+    if count is None or not 1 <= count <= LINES_KEPT or count != int(count):
+        inner.problem("count", f"must be a whole number from 1 to {LINES_KEPT}", "leave it out for 1")
         count = 1
     match = EventMatch(inner.text("kind"), inner.texts("codes"), inner.texts("rules"), int(count), window)
     entry.good = entry.good and inner.good

@@ -87,7 +87,7 @@ def _nodes(places: Sequence[Place], resolve: Resolve, found: Components) -> list
             else:
                 answers[says, asked] = by_says or by_asked
                 if not (by_says or by_asked):
-                    unknown.add(says or asked or "(no name)")
+                    unknown.add(says or _host(asked) or asked or "(no name)")
         nodes.append(answers[says, asked])
     if torn:
         found.problems.append(f"{len(torn)} sources name two nodes at once and were not used: {some(sorted(torn))}")
@@ -96,11 +96,14 @@ def _nodes(places: Sequence[Place], resolve: Resolve, found: Components) -> list
 
 
 def _resolve(name: str, resolve: Resolve) -> str | None:
-    """A node by a name that may carry a port: `n3:9400`, `[fd00::3]:9400`."""
-    if not name:
-        return None
+    """A node by a name that may carry a port."""
+    return (resolve(name) or resolve(_host(name))) if name else None
+
+
+def _host(name: str) -> str:
+    """The host of `n3:9400` or `[fd00::3]:9400`; the name itself where there is no port."""
     host, colon, port = name.rpartition(":")
-    return resolve(name) or (resolve(host.strip("[]")) if colon and host and port.isdigit() else None)
+    return host.strip("[]") if colon and host and port.isdigit() else name
 
 
 def _check_uuids(samples: Samples, found: Components) -> None:

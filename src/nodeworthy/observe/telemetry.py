@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from nodeworthy.judge.clean import BLANKS, clean
+from nodeworthy.judge.frames import FUTURE_TOLERANCE_S
 from nodeworthy.model.catalogue import Signal, SourceField
 from nodeworthy.model.fact import KINDS, NODE
 from nodeworthy.model.finding import UnknownReason
@@ -30,21 +32,7 @@ from nodeworthy.observe.components import Components, Resolve, find_components, 
 from nodeworthy.observe.samples import Bools, Floats, Ints, Samples
 from nodeworthy.ports import TelemetryBatch
 
-# How far a clock may be ahead before its time stamps are from the future: chrony and ntpd keep nodes within
-# a second; half a minute leaves room for a scrape under way. Our choice.
-FUTURE_SLACK_S = 30.0
-
-# DCGM's blank values (dcgm_structs.h: DCGM_INT32_BLANK, DCGM_INT64_BLANK, DCGM_FP64_BLANK; +1 not found,
-# +2 not supported, +3 not permitted). Only these exact values: byte and nanosecond counters do pass 2^47.
-DCGM_BLANKS = (
-    *(float(0x7FFFFFF0 + n) for n in range(4)),
-    *(float(0x7FFFFFFFFFFFFFF0 + n) for n in range(4)),
-    *(140737488355328.0 + n for n in range(4)),
-)
-
-
-DCGM = "dcgm"
-EXPORTERS = frozenset({DCGM, "node_exporter"})  # the sources of the catalogue that are metrics pages
+EXPORTERS = frozenset({"dcgm", "node_exporter"})  # the sources of the catalogue that are metrics pages
 _PART = "controller"  # node_edac_*_total: one series per memory controller
 
 
@@ -96,13 +84,13 @@ class _Column:
     at: Floats
     present: Bools
     clash: Bools
-    blanks: Bools  # vendor sentinels, found before the unit was applied
+    blank: Bools  # NaN, or the source's own mark for no value
     texts: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, signal: Signal, size: int) -> _Column:
-        present, clash, blanks = (np.zeros(size, dtype=np.bool_) for _ in range(3))
-        return cls(signal, np.full(size, np.nan), np.full(size, -np.inf), present, clash, blanks)
+        present, clash, blank = (np.zeros(size, dtype=np.bool_) for _ in range(3))
+        return cls(signal, np.full(size, np.nan), np.full(size, -np.inf), present, clash, blank)
 
 
 class _Reading:
@@ -150,11 +138,13 @@ class _Reading:
             np.maximum(total.at, part.at, out=total.at)
             total.present |= part.present
             total.clash |= part.clash
+            total.blank |= part.blank
         for own, summed in (
             (column.value, total.value),
             (column.at, total.at),
             (column.present, total.present),
             (column.clash, total.clash),
+            (column.blank, total.blank),
         ):
             own[total.present] = summed[total.present]
 
@@ -166,26 +156,36 @@ class _Reading:
         if len(times) and times.min() != times.max():
             by_time = np.argsort(times, kind="stable")
             rows, target, times = rows[by_time], target[by_time], times[by_time]
-        raw = self.samples.value[rows]
-        values = self._texts(column, source, rows) if source.value_label else raw * source.scale
+        values, blank = self._values(column, source, rows)
         column.value[target], column.at[target], column.present[target] = values, times, True
+        column.blank[target] = blank
         kept = column.value[target]
         differs = (kept != values) & ~(np.isnan(kept) & np.isnan(values)) & (times == column.at[target])
         column.clash[target] = False
         column.clash[target[differs]] = True
-        blank = np.isin(raw, DCGM_BLANKS) if source.source == DCGM and not source.value_label else False
-        column.blanks[target] = blank
+
+    def _values(self, column: _Column, source: SourceField, rows: Ints) -> tuple[Floats, Bools]:
+        """Values in the signal's unit, NaN for unknown; and which of those the source itself marked as no value."""
+        signal = column.signal
+        if source.value_label:
+            said = pl.Series(self._of_places(rows, lambda labels: labels[source.value_label]).tolist(), dtype=pl.String)
+            words = pl.select(clean(pl.lit(said), signal, source)).to_series().to_list()
+            codes = [np.nan if w is None else column.texts.setdefault(w, len(column.texts)) for w in words]
+            return np.array(codes, dtype=np.float64), np.ones(len(rows), dtype=np.bool_)
+        raw = self.samples.value[rows]
+        good = pl.select(clean(pl.lit(pl.Series(raw)), signal, source)).to_series()
+        blank = np.isnan(raw)
+        for low, high in BLANKS.get(source.source, ()):
+            blank |= (raw >= low) & (raw <= high)
+        for mark in signal.sentinels:
+            blank |= raw == mark
+        return good.cast(pl.Float64).fill_null(np.nan).to_numpy(), blank
 
     def _of_places(self, rows: Ints, ask: Callable[[Mapping[str, str]], object]) -> npt.NDArray[np.object_]:
         """What `ask` says of the labels of each sample; asked once per place."""
         places, inverse = np.unique(self.samples.place[rows], return_inverse=True)
         answers = np.array([ask(self.samples.places[p].labels) for p in places], dtype=np.object_)
         return answers[inverse]
-
-    def _texts(self, column: _Column, source: SourceField, rows: Ints) -> Floats:
-        """The codes of the words that a label says."""
-        words = self._of_places(rows, lambda labels: labels[source.value_label])
-        return np.array([column.texts.setdefault(w, len(column.texts)) for w in words], dtype=np.float64)
 
     def frame(self, kind: str, columns: Sequence[_Column]) -> pl.DataFrame:
         """A row per component that said anything, cleaned."""
@@ -206,7 +206,7 @@ class _Reading:
 
     def _seen(self, columns: Sequence[_Column]) -> tuple[Floats, list[tuple[Bools, Bools]]]:
         """When each row was last true, and per column the cells that are too (old, new) for their row."""
-        latest_sane = self.at + FUTURE_SLACK_S
+        latest_sane = self.at + FUTURE_TOLERANCE_S
         newest = np.full(len(columns[0].at), -np.inf)
         newest_sane = newest.copy()
         for column in columns:
@@ -220,38 +220,20 @@ class _Reading:
 
     def _clean(self, column: _Column, late: tuple[Bools, Bools], doubtful: Bools) -> Bools:
         """Which cells hold a value. The others that were present are noted with the first reason that fits."""
-        signal, value = column.signal, column.value
-        numeric = signal.type != "str"
-        with np.errstate(invalid="ignore"):
-            whole = value == np.rint(value)
-            bad = [
-                (doubtful, UnknownReason.UNREADABLE, "of a GPU whose identity is in doubt"),
-                (column.clash, UnknownReason.UNREADABLE, "duplicates that differ"),
-                (late[0], UnknownReason.STALE, "older than the rest of the row"),
-                (late[1], UnknownReason.FUTURE, "from the future"),
-                (np.isnan(value), UnknownReason.SENTINEL, "NaN" if numeric else "empty"),
-            ]
-            if numeric:
-                marks = [float(s) for s in signal.sentinels if not isinstance(s, str)]
-                low = -np.inf if signal.minimum is None else signal.minimum
-                high = np.inf if signal.maximum is None else signal.maximum
-                bad += [
-                    (column.blanks | np.isin(value, marks), UnknownReason.SENTINEL, "the vendor's mark for no value"),
-                    (~np.isfinite(value), UnknownReason.UNREADABLE, "infinite"),
-                    ((value < low) | (value > high), UnknownReason.UNREADABLE, f"out of range {low:g}..{high:g}"),
-                ]
-            else:
-                marks = [float(column.texts[s]) for s in signal.sentinels if isinstance(s, str) and s in column.texts]
-                bad.append((np.isin(value, marks), UnknownReason.SENTINEL, "the vendor's mark for no value"))
-            if signal.type == "int":
-                bad.append((~whole | (np.abs(value) >= 2.0**63), UnknownReason.UNREADABLE, "not whole numbers"))
-            if signal.type == "bool":
-                bad.append(((value != 0) & (value != 1), UnknownReason.UNREADABLE, "neither 0 nor 1"))
+        nothing = np.isnan(column.value)
+        bad = (
+            (doubtful, UnknownReason.UNREADABLE, "of a GPU whose identity is in doubt"),
+            (column.clash, UnknownReason.UNREADABLE, "duplicates that differ"),
+            (late[0], UnknownReason.STALE, "older than the rest of the row"),
+            (late[1], UnknownReason.FUTURE, "from the future"),
+            (nothing & column.blank, UnknownReason.SENTINEL, "the source's mark for no value"),
+            (nothing, UnknownReason.UNREADABLE, f"impossible for {_expected(column.signal)}"),
+        )
         good = column.present.copy()
         for mask, reason, words in bad:
             hit = np.flatnonzero(good & mask)
             if len(hit):
-                self.reasons.append((signal, reason, words, hit))
+                self.reasons.append((column.signal, reason, words, hit))
                 good[hit] = False
         return good
 
@@ -298,3 +280,14 @@ def _series(column: _Column, good: Bools, rows: Ints) -> pl.Series:
     elif kind == "bool":
         plain = plain.cast(pl.Boolean)
     return plain.set(~keep, None)
+
+
+def _expected(signal: Signal) -> str:
+    """What a signal's values may be, in words."""
+    low, high = signal.minimum, signal.maximum
+    limits = (
+        ""
+        if low is None and high is None
+        else f" of {'' if low is None else f'{low:g}'}..{'' if high is None else f'{high:g}'}"
+    )
+    return f"{signal.type}{limits}"

@@ -8,6 +8,7 @@ had taken are given back, and the failure is shown in `doctor` and in the metric
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -69,10 +70,8 @@ class Engine:
 
     async def run(self) -> None:
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), self.interval_s)
-            except TimeoutError:
-                pass
             self._awake.clear()
             await self.step()
             await self._clock.sleep(MIN_GAP_S)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from nodeworthy import __version__
 from nodeworthy.decide.explain import explain
@@ -14,6 +15,7 @@ from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Finding, Severity, Verdict
 from nodeworthy.model.hold import HoldState
 from nodeworthy.model.ledger import Entry
+from nodeworthy.model.record import NodeState as Transition
 from nodeworthy.model.status import NodeState
 from nodeworthy.ports import Clock, Store
 from nodeworthy.service import needs, present, selfcheck
@@ -138,7 +140,7 @@ class LiveViews:
             next=told.next,
         )
 
-    def _of_node(self, picture: Picture, name: str) -> dict[str, object]:
+    def _of_node(self, picture: Picture, name: str) -> dict[str, Any]:
         known = self._must_be(picture, name)
         would = present.would(
             picture, self._acts([known]), [h for h in picture.holds.values() if h.subject.node == known]
@@ -219,7 +221,10 @@ class LiveViews:
         )
 
     def _acts(self, nodes: Iterable[str]) -> present.History:
-        return {n: tuple(present.all_pages(lambda after, n=n: self._store.history(n, after=after))) for n in nodes}
+        return {node: self._history_of(node) for node in nodes}
+
+    def _history_of(self, node: str) -> tuple[Transition, ...]:
+        return tuple(present.all_pages(lambda after: self._store.history(node, after=after)))
 
     # the record and ourselves
 

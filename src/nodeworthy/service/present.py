@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nodeworthy.decide import people
 from nodeworthy.decide.explain import Case
@@ -210,7 +210,7 @@ def case(picture: Picture, name: str) -> Case:
     )
 
 
-def node_parts(picture: Picture, name: str, would_views: tuple[WouldView, ...]) -> dict[str, object]:
+def node_parts(picture: Picture, name: str, would_views: tuple[WouldView, ...]) -> dict[str, Any]:
     """The fields of `NodeAnswer`."""
     declared = picture.world.fleet.nodes.get(name)
     seen = picture.scheduler_node(name)

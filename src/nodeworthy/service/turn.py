@@ -34,7 +34,7 @@ def turn(world: World, before: Picture, sight: Seen, now: float) -> Picture:
     judged = judge(world.catalogue, frames, before.judged, now)
     boots = {name: node.boot_at for name, node in nodes.items() if node.boot_at is not None}
     silent = silent_findings(seen.silent(now), before.findings, now)
-    happened = judge_events(world.catalogue, seen.events, before.events, boots, now)
+    happened = judge_events(world.catalogue, seen.events, before.events, now, boots=boots)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent)}
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node

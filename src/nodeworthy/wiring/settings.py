@@ -65,6 +65,36 @@ def _web_address(url: str) -> str:
     return _no_secret_in(url)
 
 
+def unfold_targets(targets: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """(name, address) of every exporter; the name is empty where the address alone tells who it is.
+
+    `n[1-2] http://gateway/n[1-2]/metrics` names each page of a gateway: both node sets unfold side by side.
+    """
+    found: list[tuple[str, str]] = []
+    for target in targets:
+        words = target.split()
+        if len(words) == 1:
+            found += [("", address) for address in unfold_addresses(words)]
+            continue
+        if len(words) != 2:
+            raise ValueError(f"{target!r}: write an address, or a name and an address")
+        names = unfold(words[0])
+        addresses = _unfold_anywhere(words[1])
+        if len(names) != len(addresses):
+            raise ValueError(f"{target!r}: {len(names)} names and {len(addresses)} addresses")
+        found += zip(names, addresses, strict=True)
+    return tuple(found)
+
+
+def _unfold_anywhere(address: str) -> list[str]:
+    """One address for each name of the node set in it, wherever in the address it stands."""
+    before, bracket, rest = address.partition("[")
+    inside, closing, after = rest.partition("]")
+    if not bracket or not closing:
+        return [address]
+    return [f"{before}{part}{after}" for part in unfold(f"[{inside}]")]
+
+
 def unfold_addresses(targets: Iterable[str]) -> tuple[str, ...]:
     """`http://n[1-2]:9400/metrics` → one address a node. An IPv6 address in brackets stays what it is."""
     found: list[str] = []
@@ -142,7 +172,7 @@ class Exporters(Section):
 
     name: str = Field(description="What this source is called, for example `dcgm`.")
     targets: tuple[str, ...] = Field(
-        description="Addresses, such as `http://n1:9400/metrics`. A node set in it is unfolded: `http://n[1-16]:9400/metrics`.",
+        description="Addresses, such as `http://n1:9400/metrics`. A node set in it is unfolded: `http://n[1-16]:9400/metrics`. Behind a gateway say whose page it is: `n[1-16] http://gateway/n[1-16]/metrics`.",
     )
     interval: Duration = Field(default=15.0, description="Time between two readings.")
     timeout: Duration = Field(default=5.0, description="How long one exporter may take.")
@@ -157,16 +187,16 @@ class Exporters(Section):
         if not value:
             raise ValueError("name at least one target")
         try:
-            for target in unfold_addresses(value):
-                _web_address(target)
+            for _, address in unfold_targets(value):
+                _web_address(address)
         except BadRequest as error:
             raise ValueError(f"{error}; {error.hint}") from error
         return value
 
     @property
-    def urls(self) -> tuple[str, ...]:
-        """Every exporter's address, node sets unfolded."""
-        return unfold_addresses(self.targets)
+    def unfolded(self) -> tuple[tuple[str, str], ...]:
+        """Every exporter's name (empty: as its address says) and address, node sets unfolded."""
+        return unfold_targets(self.targets)
 
     @field_validator("interval")
     @classmethod

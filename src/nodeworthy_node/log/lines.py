@@ -61,7 +61,8 @@ class Line(NamedTuple):
 
 def parse(raw: bytes, reference: Reference) -> Line:
     """Take one line apart. Never raises: what has no known form is a bare message."""
-    text = raw[:MAX_LINE].decode("utf-8", "replace").strip("\x00\r\n\ufeff ")
+    # runs of NUL come before a line where a machine lost power or a log was truncated under its writer
+    text = raw.lstrip(b"\x00")[:MAX_LINE].decode("utf-8", "replace").strip("\x00\r\n\ufeff ")
     if text.startswith("{"):
         line = _from_json(text)
         if line is not None:

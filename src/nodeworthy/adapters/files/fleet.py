@@ -319,11 +319,17 @@ class _Reader:
                     continue
                 owner = owners.setdefault((kind, cluster, value), node.name)
                 if owner != node.name:
-                    own = ("node", node.name, kind)
-                    said = kind in self.document.get("node", {}).get(node.name, {})
-                    place = own if said else (*self.group_of[node.name], kind)
                     where = f" in cluster {cluster!r}" if cluster else ""
+                    place = self.said_at(kind, node.name, owner)
                     self.wrong(place, f"{value!r}{where} is of {owner} and of {node.name}", "one of them is wrong")
+
+    def said_at(self, kind: str, *names: str) -> Place:
+        """Where a name is given to one of these nodes: at a node alone, if there, else at the group."""
+        alone = self.document.get("node", {})
+        for name in names:
+            if kind in alone.get(name, {}):
+                return ("node", name, kind)
+        return (*self.group_of[names[0]], kind)
 
 
 def _fits(value: object, types: tuple[type, ...]) -> bool:

@@ -75,7 +75,7 @@ def _set_apart(node: Node, old: Old) -> tuple[Node, Plain]:
     for key in ("scheduler", "syslog", "exporter", "bmc"):
         value = getattr(names, key)
         if key in said and value and value != getattr(base.names, key):
-            own[key] = dict(value) if key == "scheduler" else list(value) if key != "bmc" else value
+            own[key] = said[key] if [said[key]] == list(value) else _plain(value)
             names = replace(names, **{key: getattr(base.names, key)})
     if "labels" in said and base.labels.keys() <= node.labels.keys():
         own["labels"] = {k: v for k, v in node.labels.items() if base.labels.get(k) != v}
@@ -115,6 +115,15 @@ def _likeness(node: Node) -> tuple[object, ...]:
     )
 
 
+def _plain(value: Any) -> Any:
+    """A node's names as TOML has them: one name of a list is a text."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value)
+    return value
+
+
 def _group(members: Sequence[Node]) -> tuple[Plain, dict[str, Plain]]:
     """One [[nodes]] table, and what must be said of single nodes because it follows no pattern."""
     by_name = {node.name: node for node in members}
@@ -133,18 +142,18 @@ def _group(members: Sequence[Node]) -> tuple[Plain, dict[str, Plain]]:
             table[key] = text
         else:
             for name, value in zip(order, values, strict=True):
-                own.setdefault(name, {})[key] = value
+                own.setdefault(name, {})[key] = _plain(value)
 
     nodes = [by_name[name] for name in order]
     if first.names.scheduler:
         texts = {c: _pattern([n.names.scheduler[c] for n in nodes], order) for c in first.names.scheduler}
-        column("scheduler", [dict(n.names.scheduler) for n in nodes], None if None in texts.values() else texts)
+        column("scheduler", [n.names.scheduler for n in nodes], None if None in texts.values() else texts)
     for key in ("syslog", "exporter"):
         lists: list[tuple[str, ...]] = [getattr(n.names, key) for n in nodes]
         if lists[0]:
             found = [_pattern(list(values), order) for values in zip(*lists, strict=True)]
             text = None if None in found else found[0] if len(found) == 1 else found
-            column(key, [list(values) for values in lists], text)
+            column(key, list(lists), text)
     if first.names.bmc:
         column("bmc", [n.names.bmc for n in nodes], _pattern([n.names.bmc for n in nodes], order))
     return table, own

@@ -145,6 +145,11 @@ def _update_groups(groups: AoT, tables: Sequence[Plain | None]) -> None:
 
 def _same(old: object, new: object, names: Sequence[str]) -> bool:
     """Whether two texts give the same names to the nodes, however they are written."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return old.keys() == new.keys() and all(_same(old[key], new[key], names) for key in new)
+    if isinstance(old, list) or isinstance(new, list):
+        one = [list(x) if isinstance(x, list) else [x] for x in (old, new)]
+        return len(one[0]) == len(one[1]) and all(_same(a, b, names) for a, b in zip(*one, strict=True))
     if not isinstance(old, str) or not isinstance(new, str):
         return old == new
     try:

@@ -104,6 +104,8 @@ def _samples(result: list[dict[str, Any]]) -> Samples:
         key = tuple(labels.items())
         code = codes.get(key)
         if code is None:
+            if not all(isinstance(text, str) for text in labels.values()):
+                raise TypeError("a label that is no text")
             code = codes[key] = len(places)
             places.append(Place(labels))
         stamp, number = points[-1]

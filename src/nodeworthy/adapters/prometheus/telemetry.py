@@ -16,8 +16,10 @@ from nodeworthy.model.catalogue import Signal
 from nodeworthy.observe.components import Resolve, some
 from nodeworthy.observe.coverage import Coverage
 from nodeworthy.observe.samples import join
-from nodeworthy.observe.telemetry import FUTURE_SLACK_S, exposed, names_of, to_batch
+from nodeworthy.observe.telemetry import exposed, names_of, to_batch
 from nodeworthy.ports import Clock, TelemetryBatch
+
+_SLACK_S = 30.0  # two scrapes at the common 15 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class PrometheusTelemetry:
         self._headers = dict(headers or {})
         self._verify = verify
         # what is older than its signal's age is unknown anyway; the slack lets stale be told from absent
-        self._window_s = max((s.max_age_s for s in self._signals), default=120.0) + FUTURE_SLACK_S
+        self._window_s = max((s.max_age_s for s in self._signals), default=120.0) + _SLACK_S
         self._coverage = Coverage()
 
     async def read(self) -> TelemetryBatch:

@@ -1,0 +1,254 @@
+"""Puts `nodeworthy serve` together, longhand: this is the one place where everything meets.
+
+Order matters: the store first (what was known), then the world (what is declared), then the first picture from both,
+then the observers, the turn and the API. On the way down everything stops at once and the store closes last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from nodeworthy.adapters.clock import SystemClock
+from nodeworthy.adapters.exposition.scrape import Limits, ScrapeTelemetry, Target
+from nodeworthy.adapters.files.literals import finder
+from nodeworthy.adapters.files.log_rules import load_grammar
+from nodeworthy.adapters.files.log_source import local_zone
+from nodeworthy.adapters.logfile.tail import LogFile
+from nodeworthy.adapters.prometheus.telemetry import Limits as QueryLimits
+from nodeworthy.adapters.prometheus.telemetry import PrometheusTelemetry
+from nodeworthy.adapters.slurm.command import SlurmCommand
+from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
+from nodeworthy.api.app import create_app, create_metrics_app
+from nodeworthy.api.server import listening, serve, tcp_listener
+from nodeworthy.model.identity import NameKind
+from nodeworthy.observe.observers import Observers
+from nodeworthy.observe.snapshot import Snapshot
+from nodeworthy.record.store import SqlStore, open_store
+from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
+from nodeworthy.service.engine import Engine, TurnHealth
+from nodeworthy.service.live import LiveViews
+from nodeworthy.service.metrics import Metrics
+from nodeworthy.service.picture import Picture
+from nodeworthy.service.views import LoopView
+from nodeworthy.wiring import selfchecks
+from nodeworthy.wiring.settings import Exporters, Logs, Settings
+from nodeworthy.wiring.world import first_picture, fleet_of, load_world
+
+log = logging.getLogger("nodeworthy")
+
+LOG_INTERVAL_S = 0.25  # a trusted line is to be judged within two seconds of being written
+FIRST_SIGHT_S = (
+    30.0  # how long the first turn waits for the scheduler, so that boots are known before events are judged
+)
+
+
+def run(settings: Settings, *, once: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT; with `once`, read everything once, take one turn, print the status and end."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+    store = open_store(settings.store_url)
+    try:
+        asyncio.run(_Site(settings, store).serve(once=once))
+    finally:
+        store.close()
+
+
+class _Site:
+    """One running control plane."""
+
+    def __init__(self, settings: Settings, store: SqlStore) -> None:
+        self.settings = settings
+        self.store = store
+        self.clock = SystemClock()
+        self.metrics = Metrics()
+        self.snapshot = Snapshot()
+        self.deadman = DeadMan(self.clock.monotonic, self._loop_changed)
+        world, declared = load_world(settings, store)
+        self.memory = store.load()
+        self.engine = Engine(
+            picture=first_picture(world, self.memory, store, self.clock.now()),
+            snapshot=self.snapshot,
+            store=store,
+            clock=self.clock,
+            interval_s=settings.turn.interval,
+            beat=lambda: self.deadman.beat("turn"),
+            fleet_of=None if declared else fleet_of,
+            on_turn=self._turn_made,
+        )
+        checks = selfchecks.all_of(settings, store, self.clock, declared)
+        self.views = LiveViews(self.engine, store, self.clock, self.deadman.loops, checks)
+        self.metrics.watch(self.views, self.deadman.loops)
+
+    # the loops
+
+    async def serve(self, *, once: bool) -> None:
+        with listening(self.settings.socket, group=self.settings.socket_group) as listener:
+            stop = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            watchdog = Watchdog(self.deadman, watchdog_interval())
+            async with asyncio.TaskGroup() as tasks:
+                loops = [tasks.create_task(loop, name=name) for name, loop in self._observing().items()]
+                await self._first_sight(stop)
+                await self.engine.step()
+                if once:
+                    sys.stdout.write(self._status() + "\n")
+                else:
+                    loops.append(tasks.create_task(self._turns(), name="turn"))
+                    loops.append(tasks.create_task(self._clean_up(), name="retention"))
+                    watchdog.start()
+                    sd_notify("READY=1")
+                    log.info("observing %s; API on %s", self._what(), self.settings.socket)
+                    apis = [create_app(self.views, registry=self.metrics.registry, loops=self.deadman.loops)]
+                    await self._answer(listener, apis[0], stop)
+                    watchdog.stop()
+                for task in loops:
+                    task.cancel()
+
+    async def _answer(self, listener: Any, app: Any, stop: asyncio.Event) -> None:
+        """The API on its socket and, if asked for, metrics and health on TCP."""
+        answering = [serve(app, listener, stop)]
+        with contextlib.ExitStack() as open_sockets:
+            if self.settings.metrics_listen:
+                tcp = open_sockets.enter_context(contextlib.closing(tcp_listener(self.settings.metrics_listen)))
+                metrics = create_metrics_app(self.views, self.metrics.registry, self.deadman.loops)
+                answering.append(serve(metrics, tcp, stop))
+            await asyncio.gather(*answering)
+
+    async def _turns(self) -> None:
+        # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
+        self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
+        await self.engine.run()
+
+    async def _first_sight(self, stop: asyncio.Event) -> None:
+        """Wait until every source has answered or failed once."""
+        deadline = self.clock.monotonic() + FIRST_SIGHT_S
+        while self.clock.monotonic() < deadline and not stop.is_set():
+            if all(s.last_try is not None for s in self.snapshot.sources.values()):
+                return
+            await self.clock.sleep(0.05)
+
+    async def _clean_up(self) -> None:
+        retention = self.settings.retention
+        while True:
+            now = self.clock.now()
+            removed = await asyncio.to_thread(self.store.prune, now - retention.record, now=now)
+            if any(removed.removed.values()):
+                log.info("retention removed %s", dict(removed.removed))
+            await self.clock.sleep(retention.every)
+
+    def _observing(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """Name → loop of every configured source."""
+        settings = self.settings
+        observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat)
+        found: dict[str, Coroutine[Any, Any, None]] = {}
+        if settings.slurm.enabled:
+            slurm = settings.slurm
+            environment = {**slurm.environment, **({"SLURM_CONF": str(slurm.conf)} if slurm.conf else {})}
+            command = SlurmCommand(env=environment, timeout_s=slurm.timeout, bin_dir=slurm.bin_dir)
+            port = SlurmScheduler(command, self.clock, minimum_interval_s=min(5.0, slurm.interval))
+            found["slurm"] = observers.watch_scheduler("slurm", port, slurm.interval)
+            self._budget("slurm", slurm.interval, 5 * slurm.timeout)
+        for group in settings.exporters:
+            found[group.name] = observers.watch_telemetry(group.name, "exporter", self._scraper(group), group.interval)
+            self._budget(group.name, group.interval, 60.0)
+        for prometheus in settings.prometheus:
+            asker = PrometheusTelemetry(
+                prometheus.url,
+                list(self.engine.world.catalogue.signals.values()),
+                self._node_of(NameKind.EXPORTER),
+                self.clock,
+                source=prometheus.name,
+                limits=QueryLimits(timeout_s=prometheus.timeout),
+                headers=_bearer(prometheus.token_file),
+                verify=_trust(prometheus.ca_file),
+            )
+            found[prometheus.name] = observers.watch_telemetry(
+                prometheus.name, "prometheus", asker, prometheus.interval
+            )
+            self._budget(prometheus.name, prometheus.interval, 120.0)
+        for file in settings.logs:
+            name = file.name or str(file.path)
+            found[name] = observers.watch_log(name, self._log(file, name), LOG_INTERVAL_S)
+            self._budget(name, LOG_INTERVAL_S, 60.0)
+        return found
+
+    def _budget(self, name: str, interval_s: float, longest_s: float) -> None:
+        self.deadman.register(name, 3 * interval_s + longest_s + 10.0)
+
+    def _scraper(self, group: Exporters) -> ScrapeTelemetry:
+        return ScrapeTelemetry(
+            [Target(url, name) for name, url in group.unfolded],
+            list(self.engine.world.catalogue.signals.values()),
+            self._node_of(NameKind.EXPORTER),
+            self.clock,
+            source=group.name,
+            limits=Limits(timeout_s=group.timeout),
+            headers=_headers(group.headers_file),
+            verify=_trust(group.ca_file),
+        )
+
+    def _log(self, file: Logs, name: str) -> LogFile:
+        grammar = load_grammar()
+        return LogFile(
+            file.path,
+            grammar=grammar,
+            find=finder(grammar.literals),
+            clock=self.clock,
+            resolve=self._node_of(NameKind.SYSLOG),
+            cursor=self.memory.cursors.get(name),
+            zone=local_zone(),
+            host=file.host,
+            from_start=file.start == "beginning",
+            kernel=file.trusted,
+        )
+
+    def _node_of(self, kind: NameKind) -> Callable[[str], str | None]:
+        """Always asks the present resolver: the fleet may change while we run."""
+        return lambda name: self.engine.world.resolver.node(kind, name).node
+
+    # what is told about ourselves
+
+    def _turn_made(self, _: Picture, health: TurnHealth) -> None:
+        self.metrics.turn_made(health.took_s or 0.0, ok=not health.failure)
+
+    def _loop_changed(self, loop: LoopView) -> None:
+        word = "stalled" if loop.stalled else "beats again"
+        self.engine.note("loop.stalled" if loop.stalled else "loop.back", loop.name, f"our loop {loop.name} {word}")
+
+    def _what(self) -> str:
+        fleet = self.engine.picture.world.fleet
+        return (
+            f"{len(fleet.nodes)} nodes of {fleet.name or 'an undeclared fleet'} ({len(self.snapshot.sources)} sources)"
+        )
+
+    def _status(self) -> str:
+        status = self.views.status()
+        states = ", ".join(f"{count} {state}" for state, count in status.by_state.items() if count)
+        lines = [f"{status.nodes} nodes: {states or 'none seen'}"]
+        lines += [f"{need.severity}: {need.subject}: {need.summary}" for need in status.needs]
+        return "\n".join(lines)
+
+
+def _headers(path: Path | None) -> Mapping[str, str] | None:
+    if path is None:
+        return None
+    pairs = (line.partition(":") for line in path.read_text().splitlines() if ":" in line)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _bearer(path: Path | None) -> Mapping[str, str] | None:
+    return None if path is None else {"Authorization": f"Bearer {path.read_text().strip()}"}
+
+
+def _trust(path: Path | None) -> ssl.SSLContext | bool:
+    return True if path is None else ssl.create_default_context(cafile=str(path))

@@ -1,0 +1,77 @@
+"""What the site declares, and the first picture after a start: the record's memory without any sight yet."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from nodeworthy.adapters.files.catalogue import load as load_catalogue
+from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
+from nodeworthy.decide.fleet_import import from_scheduler
+from nodeworthy.decide.policy import Policy
+from nodeworthy.errors import NotKnown
+from nodeworthy.judge.events import EventState, judge_events
+from nodeworthy.judge.frames import build
+from nodeworthy.judge.judge import JudgeState
+from nodeworthy.model.fleet import Fleet
+from nodeworthy.model.identity import Resolver
+from nodeworthy.model.record import Memory, Revision
+from nodeworthy.model.scheduler import SchedulerSnapshot
+from nodeworthy.observe.snapshot import Seen
+from nodeworthy.ports import Store
+from nodeworthy.service.picture import Picture, World
+from nodeworthy.wiring.reasons import shipped_reasons
+from nodeworthy.wiring.settings import Settings
+
+# events older than this are not taken up again after a restart; every check's own expiry is shorter or needs a boot
+EVENTS_KEPT_S = 30 * 86400.0
+
+
+def fleet_of(scheduler: SchedulerSnapshot) -> Fleet:
+    """The fleet as the scheduler lists it, for a site that has not declared one."""
+    return from_scheduler(scheduler).fleet
+
+
+def load_world(settings: Settings, store: Store) -> tuple[World, bool]:
+    """The world, and whether its fleet is declared (else it will be what the scheduler lists)."""
+    try:
+        fleet, declared = load_fleet(find_fleet(settings.fleet)), True
+    except NotKnown:
+        if settings.fleet is not None:
+            raise
+        fleet, declared = Fleet("", {}, {}), False
+    policy = Policy(settings.policy.settle, settings.policy.shared_nodes, settings.policy.shared_share)
+    catalogue = load_catalogue(settings.catalogue)
+    world = World(fleet, catalogue, policy, shipped_reasons(), Resolver(fleet))
+    return world, declared
+
+
+def first_picture(world: World, memory: Memory, store: Store, now: float) -> Picture:
+    """What was known when we stopped: open findings and holds, last states, and the events still in force.
+
+    Boots are taken from the record, so that a line from before a node's last known boot is not taken for news.
+    """
+    boots = {node: boot.at for node, boot in memory.boots.items()}
+    events = EventState()
+    after: int | None = 0
+    while after is not None:
+        page = store.events(since=now - EVENTS_KEPT_S, after=after)
+        events = judge_events(world.catalogue, page.items, events, now, boots=boots).state
+        after = page.next
+    return Picture(
+        number=0,
+        at=now,
+        seen=Seen(None, (), (), {}, {}),
+        world=world,
+        frames=build(world.fleet, world.catalogue, (), now),
+        judged=JudgeState(),
+        events=events,
+        findings=memory.findings,
+        holds={hold.because[0]: hold for hold in memory.holds.values() if hold.because},
+        transitions=memory.states,
+    )
+
+
+def save_revisions(world: World, store: Store, now: float) -> None:
+    """Keep the content of what decisions rest on, so that an old decision can be looked at again."""
+    store.save_revision(Revision("fleet", world.fleet.revision, now, asdict(world.fleet)))
+    store.save_revision(Revision("policy", world.policy.revision, now, asdict(world.policy)))
