@@ -128,6 +128,9 @@ def test_key_with_slash_is_one_key(client: Client) -> None:
         ("/v1/nodes?state=lovely", 400, "NW-2000", "query.state"),
         ("/v1/nodes?cursor=%00%ff", 400, "NW-2000", "cursor"),
         ("/v1/would?since=yesterday", 400, "NW-2000", "query.since"),
+        ("/v1/would?since=nan", 400, "NW-2000", "query.since"),
+        ("/v1/ledger?after=99999999999999999999", 400, "NW-2000", "query.after"),
+        ("/v1/ledger?subject=a%00b", 400, "NW-2000", "query.subject"),
         ("/v1/nope", 404, "NW-5000", "/v1/nope"),
     ],
 )
