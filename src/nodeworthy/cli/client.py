@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import click
 
+from nodeworthy.cli.places import find_socket
 from nodeworthy.errors import (
     BadRequest,
     Broken,
@@ -33,23 +33,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Params = Mapping[str, object]
 
-SYSTEM_SOCKET = "/run/nodeworthy/nodeworthy.sock"
 PAGE = 1000
-
-
-def user_socket(environ: Mapping[str, str] = os.environ) -> str:
-    """Where an instance started by an ordinary user listens."""
-    runtime = environ.get("XDG_RUNTIME_DIR")
-    return f"{runtime}/nodeworthy.sock" if runtime else f"/tmp/nodeworthy-{os.getuid()}/nodeworthy.sock"
-
-
-def find_socket(environ: Mapping[str, str] = os.environ) -> str:
-    """NODEWORTHY_SOCKET, or else the system's socket, or else the user's own where only that one exists."""
-    chosen = environ.get("NODEWORTHY_SOCKET")
-    if chosen:
-        return chosen
-    own = user_socket(environ)
-    return own if os.path.exists(own) and not os.path.exists(SYSTEM_SOCKET) else SYSTEM_SOCKET  # noqa: PTH110
 
 
 def connect(path: str, timeout_s: float | None) -> HTTPConnection:

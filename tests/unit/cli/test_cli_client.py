@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from nodeworthy.cli import client as client_module
-from nodeworthy.cli.client import Client, find_socket, segment, user_socket
+from nodeworthy.cli import places
+from nodeworthy.cli.client import Client, segment
+from nodeworthy.cli.places import find_socket, user_socket
 from nodeworthy.errors import Garbled, NodeworthyError, NotAllowed, TimedOut, Unreachable
 
 
@@ -123,7 +125,7 @@ def test_causes_of_a_server_error_are_kept(tmp_path: Path) -> None:
 
 def test_socket_is_found_where_it_is_likeliest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment wins; then the system's; the user's own only if it alone is there."""
-    monkeypatch.setattr(client_module, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
+    monkeypatch.setattr(places, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
     runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
     assert find_socket({"NODEWORTHY_SOCKET": "/x.sock", **runtime}) == "/x.sock"
     assert find_socket(runtime) == str(tmp_path / "system.sock")
