@@ -35,6 +35,14 @@ def test_socket_is_for_owner_and_group(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_socket_is_gone_also_after_a_failure(tmp_path: Path) -> None:
+    """A control plane that fails leaves no socket that looks alive."""
+    path = tmp_path / "api.sock"
+    with pytest.raises(RuntimeError), listening(path):
+        raise RuntimeError("broken")
+    assert not path.exists()
+
+
 def test_socket_can_be_given_to_a_group(tmp_path: Path) -> None:
     """`socket_group` gets the socket; a group that is not there is refused with the reason."""
     path = tmp_path / "api.sock"

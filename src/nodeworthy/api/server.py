@@ -83,8 +83,10 @@ def listening(path: Path, mode: int = 0o660, group: str = "") -> Iterator[socket
         _take(lock, path)
         _clear(path)
         with _bound(path, mode, group) as listener:
-            yield listener
-            path.unlink(missing_ok=True)
+            try:
+                yield listener
+            finally:
+                path.unlink(missing_ok=True)
     finally:
         os.close(lock)
 
