@@ -99,17 +99,25 @@ class _Site:
             async with asyncio.TaskGroup() as tasks:
                 loops = [tasks.create_task(loop, name=name) for name, loop in self._observing().items()]
                 await self._first_sight(stop)
+                # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
+                self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
                 await self.engine.step()
                 if once:
                     sys.stdout.write(self._status() + "\n")
                 else:
-                    loops.append(tasks.create_task(self._turns(), name="turn"))
+                    loops.append(tasks.create_task(self.engine.run(), name="turn"))
                     loops.append(tasks.create_task(self._clean_up(), name="retention"))
                     watchdog.start()
                     sd_notify("READY=1")
                     log.info("observing %s; API on %s", self._what(), self.settings.socket)
-                    apis = [create_app(self.views, registry=self.metrics.registry, loops=self.deadman.loops)]
-                    await self._answer(listener, apis[0], stop)
+                    app = create_app(
+                        self.views,
+                        registry=self.metrics.registry,
+                        loops=self.deadman.loops,
+                        sleep=self.clock.sleep,
+                        stop=stop,
+                    )
+                    await self._answer(listener, app, stop)
                     watchdog.stop()
                 for task in loops:
                     task.cancel()
@@ -123,11 +131,6 @@ class _Site:
                 metrics = create_metrics_app(self.views, self.metrics.registry, self.deadman.loops)
                 answering.append(serve(metrics, tcp, stop))
             await asyncio.gather(*answering)
-
-    async def _turns(self) -> None:
-        # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
-        self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
-        await self.engine.run()
 
     async def _first_sight(self, stop: asyncio.Event) -> None:
         """Wait until every source has answered or failed once."""
