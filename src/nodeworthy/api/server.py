@@ -176,6 +176,7 @@ async def serve(app: FastAPI, listener: socket.socket, stop: asyncio.Event) -> N
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_DRAIN_S,

@@ -43,7 +43,14 @@ def render(answer: Mapping[str, Any]) -> str:
     else:
         lines.append("Nothing needs you.")
     lines.append(words.bold("NODES"))
-    lines.append("  " + _states(answer["by_state"]))
+    lines.append(
+        "  "
+        + (
+            _states(answer["by_state"])
+            if answer["nodes"]
+            else "? no fleet is declared, and no scheduler has told of one"
+        )
+    )
     if answer["would"]:
         lines.append(f"  would hold {words.count(answer['would'], 'thing')} now: nodeworthy would")
     if answer["unknown"]:
@@ -57,9 +64,10 @@ def render(answer: Mapping[str, Any]) -> str:
 
 def _head(answer: Mapping[str, Any]) -> str:
     gpus = "? GPUs" if answer["gpus"] is None else words.count(answer["gpus"], "GPU")
+    nodes = "? nodes" if answer["nodes"] is None else words.count(answer["nodes"], "node")
     as_of = "before the first turn" if answer["as_of"] is None else f"as of {words.ago(answer['as_of'])}"
     mode = " · observe (writes nothing outside)" if answer["mode"] == "observe" else f" · {answer['mode']}"
-    return f"{answer['fleet']} · {as_of} · {words.count(answer['nodes'], 'node')} / {gpus}{mode}"
+    return f"{answer['fleet'] or 'undeclared fleet'} · {as_of} · {nodes} / {gpus}{mode}"
 
 
 def _need(need: Mapping[str, Any]) -> str:
