@@ -57,7 +57,9 @@ def render(answer: Mapping[str, Any]) -> str:
         lines.append(words.bold("UNKNOWN"))
         lines += [f"  ? {_unknown(item)}" for item in answer["unknown"][:_SHOWN]]
     lines.append(words.bold("SEEN THROUGH"))
-    lines += [f"  {words.sources_line([source])}" for source in answer["sources"]] or ["  no source is configured"]
+    lines += [f"  {words.sources_line([source])}" for source in answer["sources"]] or [
+        "  ? no source has been read yet"
+    ]
     lines.append("  " + _turn(answer["turn"]))
     return "\n".join(lines)
 
@@ -73,7 +75,8 @@ def _head(answer: Mapping[str, Any]) -> str:
 def _need(need: Mapping[str, Any]) -> str:
     glyph = words.GLYPHS.get(need["severity"], "·")
     since = "" if need["since"] is None else f" ({words.age(need['since'])})"
-    line = f"  {glyph} {need['what']} {need['subject']}: {need['summary']}{since}"
+    subject, summary = need["subject"], need["summary"].removeprefix(f"{need['subject']}: ")
+    line = f"  {glyph} {need['what']} {subject}: {summary}{since}"
     return words.paint(line, need["severity"]) + f"\n      {need['command']}"
 
 

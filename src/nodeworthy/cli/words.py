@@ -119,4 +119,4 @@ def sources_line(sources: Sequence[Mapping[str, Any]]) -> str:
         parts.append(
             paint(f"{source['name']} {mark(source['state'])} {span(source['age_s'])}{problem}", source["state"])
         )
-    return " · ".join(parts) if parts else "no source is configured"
+    return " · ".join(parts) if parts else "? no source has been read yet"

@@ -108,7 +108,7 @@ class LiveViews:
             findings_unknown=sum(group.count for group in picture.unknown),
             unknown=present.unknown_groups(picture.unknown),
             turn=TurnView(health.number, health.at, health.took_s, self._engine.interval_s, self._loops()),
-            well=as_of is not None and not wanted and not by_state.get(NodeState.UNKNOWN),
+            well=as_of is not None and bool(fleet.nodes) and not wanted and not by_state.get(NodeState.UNKNOWN),
         )
 
     # nodes

@@ -276,7 +276,8 @@ class NeedView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusAnswer(Answer):
     """`nodes` is None (and `by_state` empty) while no fleet is declared and no scheduler has told of one.
-    `findings` counts those that are true, `findings_unknown` those without an answer. `needs` is sorted: the worst first. `well` is true only if nothing needs a person and no node is unknown."""
+    `findings` counts those that are true, `findings_unknown` those without an answer. `needs` is sorted: the worst first. `well` is true only if nodes are known, nothing
+    needs a person and no node is unknown."""
 
     fleet: str
     mode: str
