@@ -22,18 +22,9 @@ def leaves(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[Lea
     """All commands, in the order of `--help`."""
     context = click.Context(group)
     for name in group.list_commands(context):
-        command = _load(group, context, name)
+        command = group.get_command(context, name)
+        assert command is not None, f"{name} is listed and not there"
         if isinstance(command, click.Group):
             yield from leaves(command, (*path, name))
-        elif command is not None:
+        else:
             yield Leaf((*path, name), command)
-
-
-def _load(group: click.Group, context: click.Context, name: str) -> click.Command | None:
-    """A command; None where its module is not in this tree (a part that is built elsewhere)."""
-    try:
-        return group.get_command(context, name)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("nodeworthy.cli."):
-            return None
-        raise

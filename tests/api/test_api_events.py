@@ -13,12 +13,12 @@ import pytest
 from tests.views_in_memory import MemoryViews, entries
 
 from nodeworthy.api.app import _HEARTBEAT_LOOKS, _stream
-from nodeworthy.cli.client import Client, _UnixConnection
+from nodeworthy.cli.client import Client, connect
 
 
 @contextmanager
 def stream(client: Client, query: str = "", headers: dict[str, str] | None = None) -> Iterator[HTTPResponse]:
-    connection = _UnixConnection(client.path, 10)
+    connection = connect(client.path, 10)
     connection.request("GET", "/v1/events" + query, headers=headers or {})
     yield connection.getresponse()
     connection.close()
@@ -73,9 +73,10 @@ def test_negative_start_counts_from_the_end(client: Client, views: MemoryViews) 
         assert [e["id"] for e in take(response, 2)] == ["9", "10"]
 
 
-def test_bad_event_id_is_a_problem(client: Client) -> None:
+@pytest.mark.parametrize("wrong", ["abc", "", "-1", "1e3", "9" * 30])
+def test_bad_event_id_is_a_problem(client: Client, wrong: str) -> None:
     """A Last-Event-ID that is no sequence is refused, not taken for 0."""
-    with stream(client, headers={"Last-Event-ID": "abc"}) as response:
+    with stream(client, headers={"Last-Event-ID": wrong}) as response:
         assert response.status == 400
         assert json.loads(response.read())["code"] == "NW-2000"
 

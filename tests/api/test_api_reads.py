@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.views_in_memory import NOW, XID, MemoryViews, node
 
-from nodeworthy.cli.client import Client, _UnixConnection
+from nodeworthy.cli.client import Client, connect
 from nodeworthy.errors import BadRequest, NotKnown
 from nodeworthy.model.status import NodeState
 
@@ -33,7 +33,7 @@ READS = (
 def raw(
     client: Client, path: str, headers: dict[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, Any, bytes]:
-    connection = _UnixConnection(client.path, 10)
+    connection = connect(client.path, 10)
     connection.request(method, path, headers=headers or {})
     response = connection.getresponse()
     body = response.read()
@@ -128,6 +128,9 @@ def test_key_with_slash_is_one_key(client: Client) -> None:
         ("/v1/nodes?state=lovely", 400, "NW-2000", "query.state"),
         ("/v1/nodes?cursor=%00%ff", 400, "NW-2000", "cursor"),
         ("/v1/would?since=yesterday", 400, "NW-2000", "query.since"),
+        ("/v1/would?since=nan", 400, "NW-2000", "query.since"),
+        ("/v1/ledger?after=99999999999999999999", 400, "NW-2000", "query.after"),
+        ("/v1/ledger?subject=a%00b", 400, "NW-2000", "query.subject"),
         ("/v1/nope", 404, "NW-5000", "/v1/nope"),
     ],
 )
@@ -201,7 +204,7 @@ def test_health_follows_the_loops_and_the_first_turn(client: Client, views: Memo
 
 def test_connection_is_kept_for_several_requests(client: Client) -> None:
     """HTTP/1.1 keep-alive works over the Unix socket."""
-    connection = _UnixConnection(client.path, 10)
+    connection = connect(client.path, 10)
     for _ in range(3):
         connection.request("GET", "/healthz")
         response = connection.getresponse()

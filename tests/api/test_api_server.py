@@ -21,7 +21,7 @@ from tests.views_in_memory import MemoryViews
 
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, peer, serve, tcp_listener
-from nodeworthy.cli.client import Client, _UnixConnection
+from nodeworthy.cli.client import Client, connect
 from nodeworthy.errors import BadRequest, NotAllowed
 from nodeworthy.service.deadman import DeadMan
 from nodeworthy.service.metrics import Metrics
@@ -32,6 +32,14 @@ def test_socket_is_for_owner_and_group(tmp_path: Path) -> None:
     path = tmp_path / "sub" / "api.sock"
     with listening(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    assert not path.exists()
+
+
+def test_socket_is_gone_also_after_a_failure(tmp_path: Path) -> None:
+    """A control plane that fails leaves no socket that looks alive."""
+    path = tmp_path / "api.sock"
+    with pytest.raises(RuntimeError), listening(path):
+        raise RuntimeError("broken")
     assert not path.exists()
 
 
@@ -92,7 +100,7 @@ def test_actor_is_another_user_when_another_user_connects(tmp_path: Path) -> Non
 def test_the_actor_is_named_in_about(tmp_path: Path) -> None:
     """/v1/about tells a client who it is to the server."""
     with serving(create_app(MemoryViews()), tmp_path / "api.sock") as path:
-        connection = _UnixConnection(str(path), 10)
+        connection = connect(str(path), 10)
         connection.request("GET", "/v1/about")
         header = connection.getresponse().headers["nodeworthy-actor"]
         connection.close()
@@ -142,7 +150,7 @@ def test_stop_ends_open_streams_soon(tmp_path: Path) -> None:
     """An open event stream does not keep the server from stopping, and ends in order."""
     stop = asyncio.Event()
     with serving(create_app(MemoryViews(), stop=stop), tmp_path / "api.sock", stop) as path:
-        connection = _UnixConnection(str(path), 10)
+        connection = connect(str(path), 10)
         connection.request("GET", "/v1/events")
         response = connection.getresponse()
         response.readline()

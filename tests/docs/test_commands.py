@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -49,7 +48,8 @@ def commands_in(text: str) -> list[list[str]]:
         match = re.search(r"\bnodeworthy (?!-)(.*)", line.split(" #")[0])
         if match is None:
             continue
-        words = shlex.split(match[1].rstrip(')"').replace("&&", " | "), posix=True)
+        inner = re.sub(r"\$\([^)]*\)", "X", match[1])  # what the shell fills in
+        words = shlex.split(inner.rstrip(')"').replace("&&", " | "))
         end = next((k for k, word in enumerate(words) if word in ("|", ">", "<", "&", ";")), len(words))
         found.append(words[:end])
     return found
@@ -133,15 +133,19 @@ def _run(arguments: list[str], cache: Path) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["node", "--help"], ["status", "--help"]], ids=" ".join)
-def test_help_takes_less_than_100_ms(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+NOUNS = sorted({leaf.path[0] for leaf in LEAVES})
+
+
+@pytest.mark.parametrize("noun", ["", *NOUNS])
+def test_help_takes_less_than_100_ms(noun: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """`--help` in under 100 ms, the interpreter's start included: best of five, byte code cached as installed."""
     cache = tmp_path_factory.getbasetemp() / "pycache"
-    command = ["-m", "nodeworthy.cli.main", *arguments]
+    command = ["-m", "nodeworthy.cli.main", *noun.split(), "--help"]
     _run(command, cache)  # fills the cache
-    start = time.monotonic()
-    best = min(_run(command, cache) for _ in range(5))
-    assert best < 0.1, f"{best * 1000:.0f} ms of CPU, best of five in {time.monotonic() - start:.1f} s"
+    taken: list[float] = []
+    while len(taken) < 5 and min(taken, default=1.0) >= 0.1:
+        taken.append(_run(command, cache))
+    assert min(taken) < 0.1, f"best of five: {min(taken) * 1000:.0f} ms of CPU"
 
 
 @pytest.mark.parametrize("module", ["polars", "fastapi", "pydantic", "sqlalchemy", "rich", "numpy", "yaml", "asyncio"])

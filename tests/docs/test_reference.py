@@ -9,6 +9,7 @@ from docs.generate import PAGES, REFERENCE, openapi
 from docs.tree import leaves
 
 from nodeworthy import errors
+from nodeworthy.adapters.files.catalogue import load
 from nodeworthy.cli.main import COMMANDS
 from nodeworthy.service.metrics import METRICS
 from nodeworthy.wiring.reference import settings_rows
@@ -25,7 +26,7 @@ def test_every_command_is_listed() -> None:
     page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## `nodeworthy (.+)`$", page, flags=re.MULTILINE))
     assert sections == {" ".join(leaf.path) for leaf in leaves()}
-    assert {section.split()[0] for section in sections} <= set(COMMANDS)
+    assert {section.split()[0] for section in sections} == set(COMMANDS)
 
 
 def test_every_setting_is_listed() -> None:
@@ -51,6 +52,17 @@ def test_every_metric_is_listed() -> None:
     """Each metric stands in its page."""
     page = (REFERENCE / "metrics.md").read_text(encoding="utf-8")
     assert [m.name for m in METRICS if f"| `{m.name}` |" not in page] == []
+
+
+def test_every_check_and_signal_is_listed_with_its_source() -> None:
+    """Each check of the built-in catalogue has its section, and says what it means and where it is from."""
+    page = (REFERENCE / "checks.md").read_text(encoding="utf-8")
+    catalogue = load()
+    assert len(catalogue.checks) >= 40
+    for check in catalogue.checks.values():
+        assert f"\n## {check.id}\n" in page
+        assert check.title and check.source, check.id
+    assert [s.id for s in catalogue.signals.values() if f"| `{s.id}` |" not in page] == []
 
 
 def test_every_error_is_listed_and_codes_are_unique() -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from docs.tree import leaves
 
-from nodeworthy.cli.client import SYSTEM_SOCKET
+from nodeworthy.cli.places import SYSTEM_SOCKET, SYSTEM_STATE
 from nodeworthy.wiring.config import DEFAULT
-from nodeworthy.wiring.settings import SYSTEM_STATE
 
 UNIT = Path(__file__).parents[2] / "packaging" / "nodeworthy.service"
 

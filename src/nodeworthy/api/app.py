@@ -50,15 +50,27 @@ DESCRIPTION = (
     "Every answer carries `as_of` and its sources with their age. Errors are RFC 9457 problem documents."
 )
 
+_LAST_SEQUENCE = 2**63 - 1  # the largest that both databases can hold
+
 Nodes = Annotated[str | None, Query(description="Only these nodes: a node set such as `n[1-3],login1`.")]
 Label = Annotated[
     list[str] | None, Query(description="Only nodes with this label, as `key=value`; repeat for more (all must match).")
 ]
 Cursor = Annotated[str | None, Query(description="Go on after a page: its `next_cursor`, unchanged.")]
 Limit = Annotated[int, Query(ge=1, le=pages.LIMIT_MAX, description="At most this many items.")]
-Since = Annotated[float | None, Query(description="Only what is at or after this time (POSIX seconds).")]
+Since = Annotated[
+    float | None, Query(allow_inf_nan=False, description="Only what is at or after this time (POSIX seconds).")
+]
 After = Annotated[
-    int | None, Query(description="Only entries with a greater sequence. Negative: that many from the end.")
+    int | None,
+    Query(
+        ge=-pages.LIMIT_MAX,
+        le=_LAST_SEQUENCE,
+        description="Only entries with a greater sequence. Negative: that many from the end.",
+    ),
+]
+Subject = Annotated[
+    str | None, Query(max_length=300, pattern=r"^[^\x00]*$", description="Only entries about this subject.")
 ]
 NodeName = Annotated[str, Path(description="A node's name.")]
 Key = Annotated[str, Path(description="The item's `key`, verbatim.")]
@@ -231,7 +243,7 @@ def _ledger_routes(app: FastAPI, views: Views, sleep: Sleep, stop: asyncio.Event
     @app.get("/v1/ledger", tags=["ledger"], summary="Read the ledger")
     def ledger(
         after: After = 0,
-        subject: Annotated[str | None, Query(description="Only entries about this subject.")] = None,
+        subject: Subject = None,
         limit: Limit = pages.LIMIT,
     ) -> LedgerAnswer:
         """What happened, in commit order. Go on with `after` = `last`."""
@@ -259,7 +271,7 @@ _CHUNK = 500
 
 def _start(views: Views, after: int | None, last_event_id: str | None) -> int:
     if last_event_id is not None:
-        if not last_event_id.isdecimal():
+        if not last_event_id.isascii() or not last_event_id.isdecimal() or len(last_event_id) > 18:
             raise BadRequest(f"not a sequence: {last_event_id!r}", hint="send back the `id` of an event")
         return int(last_event_id)
     if after is None:

@@ -83,8 +83,10 @@ def listening(path: Path, mode: int = 0o660, group: str = "") -> Iterator[socket
         _take(lock, path)
         _clear(path)
         with _bound(path, mode, group) as listener:
-            yield listener
-            path.unlink(missing_ok=True)
+            try:
+                yield listener
+            finally:
+                path.unlink(missing_ok=True)
     finally:
         os.close(lock)
 
@@ -174,6 +176,7 @@ async def serve(app: FastAPI, listener: socket.socket, stop: asyncio.Event) -> N
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_DRAIN_S,

@@ -1,21 +1,20 @@
 """Asks a running `nodeworthy serve` over its Unix socket.
 
-`http.client` and nothing more: start-up time counts, and the answers are plain JSON. Everything that can go
-wrong between two processes on one machine gets its own sentence and its own next step.
+`http.client` and nothing more: start-up time counts, and the answers are plain JSON. (It is imported when a
+question is asked, because it costs a third of what `--help` may take.) Everything that can go wrong between
+two processes on one machine gets its own sentence and its own next step.
 """
 
 from __future__ import annotations
 
-import http.client
+import functools
 import json
-import os
-import socket
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar, cast
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import click
 
+from nodeworthy.cli.places import find_socket
 from nodeworthy.errors import (
     BadRequest,
     Broken,
@@ -28,37 +27,29 @@ from nodeworthy.errors import (
     Unreachable,
 )
 
+if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 Params = Mapping[str, object]
 
-SYSTEM_SOCKET = "/run/nodeworthy/nodeworthy.sock"
 PAGE = 1000
 
 
-def user_socket(environ: Mapping[str, str] = os.environ) -> str:
-    """Where an instance started by an ordinary user listens."""
-    runtime = environ.get("XDG_RUNTIME_DIR")
-    return f"{runtime}/nodeworthy.sock" if runtime else f"/tmp/nodeworthy-{os.getuid()}/nodeworthy.sock"
+def connect(path: str, timeout_s: float | None) -> HTTPConnection:
+    """An HTTP connection over the Unix socket at `path`. Raises OSError as connect(2) does."""
+    import socket
+    from http.client import HTTPConnection
 
-
-def find_socket(environ: Mapping[str, str] = os.environ) -> str:
-    """NODEWORTHY_SOCKET, or else the system's socket, or else the user's own where only that one exists."""
-    chosen = environ.get("NODEWORTHY_SOCKET")
-    if chosen:
-        return chosen
-    own = user_socket(environ)
-    return own if os.path.exists(own) and not os.path.exists(SYSTEM_SOCKET) else SYSTEM_SOCKET  # noqa: PTH110
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float | None) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+    connection = HTTPConnection("localhost", timeout=timeout_s)
+    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        connection.sock.settimeout(timeout_s)
+        connection.sock.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 class Client:
@@ -74,10 +65,12 @@ class Client:
 
     def get(self, path: str, params: Params | None = None) -> dict[str, Any]:
         """The JSON answer of a read. Raises the server's own error, or one that says why there is no answer."""
+        from http.client import HTTPException
+
         connection, response = self._request(path, params, self.timeout_s)
         try:
             body = response.read()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, HTTPException) as error:
             raise self._lost(error) from error
         finally:
             connection.close()
@@ -99,6 +92,8 @@ class Client:
 
     def events(self, after: int) -> Iterator[dict[str, Any]]:
         """Entries of the ledger as they happen, from `after` on. Ends when the server ends the stream."""
+        from http.client import HTTPException
+
         # the server sends a comment every 15 s; twice that without a byte is a dead stream
         connection, response = self._request("/v1/events", {"after": after}, max(self.timeout_s, 30.0))
         try:
@@ -107,21 +102,24 @@ class Client:
             for line in response:
                 if line.startswith(b"data: "):
                     yield _parse(line[6:], self.path)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, HTTPException) as error:
             raise self._lost(error) from error
         finally:
             connection.close()
 
-    def _request(
-        self, path: str, params: Params | None, timeout_s: float
-    ) -> tuple[_UnixConnection, http.client.HTTPResponse]:
+    def _request(self, path: str, params: Params | None, timeout_s: float) -> tuple[HTTPConnection, HTTPResponse]:
+        from http.client import HTTPException
+        from urllib.parse import urlencode
+
         query = urlencode({k: v for k, v in (params or {}).items() if v is not None}, doseq=True)
-        connection = _UnixConnection(self.path, timeout_s)
+        connection: HTTPConnection | None = None
         try:
+            connection = connect(self.path, timeout_s)
             connection.request("GET", path + ("?" + query if query else ""), headers={"Accept": "application/json"})
             return connection, connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
+        except (OSError, HTTPException) as error:
+            if connection is not None:
+                connection.close()
             raise self._lost(error) from error
 
     def _lost(self, error: Exception) -> NodeworthyError:
@@ -146,7 +144,7 @@ class Client:
                 f"Nodeworthy did not answer on {self.path} within {self.timeout_s:g} s",
                 hint="wait longer with --timeout, or look at `journalctl -u nodeworthy -n 50`",
             )
-        if isinstance(error, http.client.HTTPException):
+        if not isinstance(error, OSError):
             return Garbled(
                 f"what answers on {self.path} broke off or does not speak HTTP ({type(error).__name__})",
                 hint="is this the socket of a Nodeworthy? `nodeworthy doctor` tells",
@@ -180,12 +178,13 @@ def _parse(body: bytes, where: str) -> dict[str, Any]:
 
 def segment(name: str) -> str:
     """A name as a part of a path."""
+    from urllib.parse import quote
+
     return quote(name, safe="@:")
 
 
 def client_options(command: Command) -> Command:
     """Adds `--socket` and `--timeout` to a command; the callback gets a `client`."""
-    import functools
 
     @functools.wraps(command)
     def with_client(*args: Any, socket_path: str | None, timeout: float, **kwargs: Any) -> Any:

@@ -16,6 +16,7 @@ from nodeworthy.cli import words
 from nodeworthy.cli.page import block, width
 
 Answer = Mapping[str, Any]
+_CHECKS = 4  # of those that cannot tell, so many are named
 _VALUE = 48  # a piece of evidence longer than this gets a line of its own
 
 
@@ -113,7 +114,7 @@ def _scheduler(answer: Answer) -> list[str]:
 
 def _mark(mark: Answer) -> str:
     since = "" if mark["since"] is None else f" since {words.clock_time(mark['since'])} ({words.age(mark['since'])})"
-    clears = f"; cleared when {mark['clears']}" if mark["clears"] else ""
+    clears = f"; clears: {mark['clears']}" if mark["clears"] else ""
     return f"{words.owner(mark['owner'])}: {mark['what']}{since}: {mark['reason'] or 'no reason given'}{clears}"
 
 
@@ -150,11 +151,9 @@ def _evidence(items: Iterable[Answer]) -> list[str]:
 def _unknown(item: Answer) -> str:
     since = "" if item["since"] is None else f" for {words.age(item['since'])}"
     detail = f"; {item['detail']}" if item["detail"] else ""
-    count = len(item["checks"])
-    checks = (
-        f"; {words.count(count, 'check')} cannot tell ({', '.join(item['checks'][:4])}{', …' if count > 4 else ''})"
-    )
-    return f"{item['what']}: {item['reason']}{since}{detail}{checks if count else ''}"
+    names, more = ", ".join(item["checks"][:_CHECKS]), ", …" if len(item["checks"]) > _CHECKS else ""
+    checks = f"; cannot be told: {names}{more}" if names else ""
+    return f"{item['what']}: {item['reason']}{since}{detail}{checks}"
 
 
 def _job(job: Answer) -> str:

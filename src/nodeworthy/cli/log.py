@@ -99,7 +99,7 @@ class Reading:
 
 
 @log.command(
-    epilog="Example: journalctl -k -o json | nodeworthy log classify - --json.  "
+    epilog="Example: journalctl -k -o json | nodeworthy log classify - --json\n\n"
     "Times are UTC. A role with a question mark was not said by the kernel itself: it explains and never holds."
 )
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")

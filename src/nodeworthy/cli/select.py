@@ -15,7 +15,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def complete_nodes(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Node names of the running instance, asked for at most a second; none where it is not there."""
-    from nodeworthy.cli.client import Client, find_socket
+    from nodeworthy.cli.client import Client
+    from nodeworthy.cli.places import find_socket
 
     try:
         answer = Client(find_socket(), timeout_s=1.0).pages("/v1/nodes")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 
@@ -16,16 +18,16 @@ import click
     envvar="NODEWORTHY_CONFIG",
     help="Configuration file (default: /etc/nodeworthy/nodeworthy.toml if there, else the defaults).",
 )
-@click.option("--fleet", type=click.Path(), help="Fleet file, instead of the one in the configuration.")
+@click.option("--fleet", type=click.Path(path_type=Path), help="Fleet file, instead of the one in the configuration.")
 @click.option("--once", is_flag=True, help="Read everything once, make one turn, print the status and end.")
-def serve(config_file: str | None, fleet: str | None, once: bool) -> None:
+def serve(config_file: str | None, fleet: Path | None, once: bool) -> None:
     """Run the control plane: observe, judge and say what it would do. Writes nothing outside."""
-    from nodeworthy.wiring import serve as wiring
     from nodeworthy.wiring.config import load
+    from nodeworthy.wiring.serve import run
 
     config, warnings = load(config_file)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if fleet is not None:
         config = config.model_copy(update={"fleet": fleet})
-    wiring.run(config, once=once)
+    run(config, once=once)

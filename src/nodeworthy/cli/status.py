@@ -43,29 +43,40 @@ def render(answer: Mapping[str, Any]) -> str:
     else:
         lines.append("Nothing needs you.")
     lines.append(words.bold("NODES"))
-    lines.append("  " + _states(answer["by_state"]))
+    lines.append(
+        "  "
+        + (
+            _states(answer["by_state"])
+            if answer["nodes"]
+            else "? no fleet is declared, and no scheduler has told of one"
+        )
+    )
     if answer["would"]:
         lines.append(f"  would hold {words.count(answer['would'], 'thing')} now: nodeworthy would")
     if answer["unknown"]:
         lines.append(words.bold("UNKNOWN"))
         lines += [f"  ? {_unknown(item)}" for item in answer["unknown"][:_SHOWN]]
     lines.append(words.bold("SEEN THROUGH"))
-    lines += [f"  {words.sources_line([source])}" for source in answer["sources"]] or ["  no source is configured"]
+    lines += [f"  {words.sources_line([source])}" for source in answer["sources"]] or [
+        "  ? no source has been read yet"
+    ]
     lines.append("  " + _turn(answer["turn"]))
     return "\n".join(lines)
 
 
 def _head(answer: Mapping[str, Any]) -> str:
     gpus = "? GPUs" if answer["gpus"] is None else words.count(answer["gpus"], "GPU")
+    nodes = "? nodes" if answer["nodes"] is None else words.count(answer["nodes"], "node")
     as_of = "before the first turn" if answer["as_of"] is None else f"as of {words.ago(answer['as_of'])}"
     mode = " · observe (writes nothing outside)" if answer["mode"] == "observe" else f" · {answer['mode']}"
-    return f"{answer['fleet']} · {as_of} · {words.count(answer['nodes'], 'node')} / {gpus}{mode}"
+    return f"{answer['fleet'] or 'undeclared fleet'} · {as_of} · {nodes} / {gpus}{mode}"
 
 
 def _need(need: Mapping[str, Any]) -> str:
     glyph = words.GLYPHS.get(need["severity"], "·")
     since = "" if need["since"] is None else f" ({words.age(need['since'])})"
-    line = f"  {glyph} {need['what']} {need['subject']}: {need['summary']}{since}"
+    subject, summary = need["subject"], need["summary"].removeprefix(f"{need['subject']}: ")
+    line = f"  {glyph} {need['what']} {subject}: {summary}{since}"
     return words.paint(line, need["severity"]) + f"\n      {need['command']}"
 
 

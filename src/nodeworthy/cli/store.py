@@ -33,7 +33,7 @@ def store_option(command: Command) -> Command:
         "url",
         metavar="URL",
         callback=default,
-        help="postgresql://… or a SQLite file. Default: NODEWORTHY_STORE, or record.db in the state directory.",
+        help="postgresql://… or a SQLite file. Default: NODEWORTHY_STORE, or that of the configuration.",
     )(command)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ import click
 from nodeworthy.model.duration import format_duration
 
 UNKNOWN = "?"
+_PROBLEM = 80
 GLYPHS: Mapping[str, str] = {
     "serving": "●",
     "suspect": "▲",
@@ -109,11 +111,12 @@ def count(number: int, singular: str, plural: str = "") -> str:
 
 
 def sources_line(sources: Sequence[Mapping[str, Any]]) -> str:
-    """`slurm ● ok 4s · dcgm ✗ down 12m: connection refused`."""
+    """`slurm ● ok 4s · dcgm ✗ down 12m: connection refused`; a long problem is cut (`doctor` tells all of it)."""
     parts = []
     for source in sources:
-        problem = f": {source['problem']}" if source.get("problem") and source["state"] != "ok" else ""
+        text = textwrap.shorten(source.get("problem") or "", _PROBLEM, placeholder=" …")
+        problem = f": {text}" if text and source["state"] != "ok" else ""
         parts.append(
             paint(f"{source['name']} {mark(source['state'])} {span(source['age_s'])}{problem}", source["state"])
         )
-    return " · ".join(parts) if parts else "no source is configured"
+    return " · ".join(parts) if parts else "? no source has been read yet"

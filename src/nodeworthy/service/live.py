@@ -13,6 +13,7 @@ from nodeworthy import __version__
 from nodeworthy.decide.explain import explain
 from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Finding, Severity, Verdict
+from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import HoldState
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import NodeState as Transition
@@ -96,9 +97,10 @@ class LiveViews:
             mode=MODE,
             revision=fleet.revision,
             catalogue=picture.world.catalogue.revision,
-            nodes=len(fleet.nodes),
-            gpus=sum(fleet.classes[n.node_class].gpus for n in fleet.nodes.values() if n.node_class in fleet.classes),
-            by_state={state: by_state.get(state, 0) for state in NodeState},
+            # an undeclared fleet that no scheduler has told of yet has an unknown number of nodes, not none
+            nodes=len(fleet.nodes) or None,
+            gpus=_gpus(fleet) if fleet.nodes else None,
+            by_state={state: by_state.get(state, 0) for state in NodeState} if fleet.nodes else {},
             needs=wanted,
             would=sum(h.state is not HoldState.LIFTED for h in picture.holds.values()),
             incidents=len(picture.incidents),
@@ -106,7 +108,7 @@ class LiveViews:
             findings_unknown=sum(group.count for group in picture.unknown),
             unknown=present.unknown_groups(picture.unknown),
             turn=TurnView(health.number, health.at, health.took_s, self._engine.interval_s, self._loops()),
-            well=as_of is not None and not wanted and not by_state.get(NodeState.UNKNOWN),
+            well=as_of is not None and bool(fleet.nodes) and not wanted and not by_state.get(NodeState.UNKNOWN),
         )
 
     # nodes
@@ -273,3 +275,7 @@ def _all_entries(store: Store, node: str) -> list[Entry]:
     while page := store.entries(found[-1].sequence if found else 0, 1000, node=node):
         found += page
     return found
+
+
+def _gpus(fleet: Fleet) -> int:
+    return sum(fleet.classes[n.node_class].gpus for n in fleet.nodes.values() if n.node_class in fleet.classes)

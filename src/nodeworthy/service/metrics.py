@@ -52,7 +52,12 @@ METRICS: tuple[Metric, ...] = (
         "Time since a source's last good answer. Missing if there was none.",
     ),
     Metric("nodeworthy_source_ok", "gauge", ("source", "kind"), "1 while a source answers in full and in time."),
-    Metric("nodeworthy_nodes", "gauge", ("state",), "Nodes by state: serving, suspect, out, failed, unknown."),
+    Metric(
+        "nodeworthy_nodes",
+        "gauge",
+        ("state",),
+        "Nodes by state: serving, suspect, out, failed, unknown. Missing while no fleet is known.",
+    ),
     Metric("nodeworthy_gpus", "gauge", (), "Declared GPUs. Missing where the declaration does not say."),
     Metric("nodeworthy_findings", "gauge", ("severity",), "Findings that are true, by severity."),
     Metric("nodeworthy_findings_unknown", "gauge", (), "Findings without an answer. They are neither faults nor fine."),
@@ -127,7 +132,8 @@ class _Shown(Collector):
 
 
 def _fleet(status: StatusAnswer) -> Iterable[GaugeMetricFamily]:
-    yield _gauge("nodeworthy_nodes", [((s.value,), status.by_state.get(s, 0)) for s in NodeState])
+    states = NodeState if status.nodes is not None else ()
+    yield _gauge("nodeworthy_nodes", [((s.value,), status.by_state.get(s, 0)) for s in states])
     yield _gauge("nodeworthy_gpus", [((), status.gpus)])
     yield _gauge("nodeworthy_findings", [((s.value,), status.findings.get(s, 0)) for s in Severity])
     yield _gauge("nodeworthy_findings_unknown", [((), status.findings_unknown)])

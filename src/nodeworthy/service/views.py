@@ -275,13 +275,15 @@ class NeedView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusAnswer(Answer):
-    """`findings` counts those that are true, `findings_unknown` those without an answer. `needs` is sorted: the worst first. `well` is true only if nothing needs a person and no node is unknown."""
+    """`nodes` is None (and `by_state` empty) while no fleet is declared and no scheduler has told of one.
+    `findings` counts those that are true, `findings_unknown` those without an answer. `needs` is sorted: the worst first. `well` is true only if nodes are known, nothing
+    needs a person and no node is unknown."""
 
     fleet: str
     mode: str
     revision: str
     catalogue: str
-    nodes: int
+    nodes: int | None
     gpus: int | None
     by_state: Mapping[NodeState, int]
     needs: tuple[NeedView, ...]

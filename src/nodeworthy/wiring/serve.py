@@ -101,7 +101,9 @@ class _Site:
             self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
             async with asyncio.TaskGroup() as tasks:
                 loops = [tasks.create_task(loop, name=name) for name, loop in self._observing().items()]
-                await self._first_sight(stop)
+                await self._first_sight(stop, len(loops))
+                # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
+                self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
                 await self.engine.step()
                 if once:
                     sys.stdout.write(self._status() + "\n")
@@ -111,7 +113,17 @@ class _Site:
                     watchdog.start()
                     sd_notify("READY=1")
                     log.info("observing %s; API on %s", self._what(), self.settings.socket)
+<<<<<<< HEAD
                     app = create_app(self.views, registry=self.metrics.registry, loops=self.deadman.loops)
+=======
+                    app = create_app(
+                        self.views,
+                        registry=self.metrics.registry,
+                        loops=self.deadman.loops,
+                        sleep=self.clock.sleep,
+                        stop=stop,
+                    )
+>>>>>>> cli
                     await self._answer(listener, app, stop)
                     watchdog.stop()
                 for task in loops:
@@ -127,11 +139,16 @@ class _Site:
                 answering.append(serve(metrics, tcp, stop))
             await asyncio.gather(*answering)
 
+<<<<<<< HEAD
     async def _first_sight(self, stop: asyncio.Event) -> None:
         """Wait until every source has answered or failed once."""
+=======
+    async def _first_sight(self, stop: asyncio.Event, number: int) -> None:
+        """Wait until every one of so many sources has answered or failed once."""
+>>>>>>> cli
         deadline = self.clock.monotonic() + FIRST_SIGHT_S
         while self.clock.monotonic() < deadline and not stop.is_set():
-            if all(s.last_try is not None for s in self.snapshot.sources.values()):
+            if sum(s.last_try is not None for s in self.snapshot.sources.values()) >= number:
                 return
             await self.clock.sleep(0.05)
 

@@ -16,12 +16,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
-from nodeworthy.cli.client import SYSTEM_SOCKET, user_socket
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.duration import format_duration, parse_duration
 from nodeworthy.model.nodeset import unfold
-
-SYSTEM_STATE = "/var/lib/nodeworthy"
+from nodeworthy.wiring import paths
 
 
 def _seconds(value: object) -> object:
@@ -35,21 +33,6 @@ def _seconds(value: object) -> object:
 
 # seconds; written as 30s, 2h30m, 400d
 Duration = Annotated[float, BeforeValidator(_seconds), PlainSerializer(format_duration, return_type=str)]
-
-
-def default_socket() -> str:
-    """The system's socket where we may make it, else the user's own."""
-    directory = Path(SYSTEM_SOCKET).parent
-    usable = os.geteuid() == 0 or os.access(directory, os.W_OK)
-    return SYSTEM_SOCKET if usable else user_socket()
-
-
-def default_state_dir() -> str:
-    """/var/lib/nodeworthy where we may write there, else the user's own state directory."""
-    if os.geteuid() == 0 or os.access(SYSTEM_STATE, os.W_OK):
-        return SYSTEM_STATE
-    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return f"{home}/nodeworthy"
 
 
 def _no_secret_in(url: str) -> str:
@@ -281,15 +264,15 @@ class Settings(Section):
         default=(), description="Catalogue files of the site, laid over the built-in ones in this order."
     )
     state_dir: Path = Field(
-        default_factory=lambda: Path(default_state_dir()),
+        default_factory=paths.state_dir,
         description="Where Nodeworthy keeps what it must not forget (default: /var/lib/nodeworthy, or the user's own state directory).",
     )
     store: str = Field(
         default="",
-        description="The record: `sqlite:///PATH` or `postgresql://USER@HOST/DB?passfile=FILE`; empty: record.db in `state_dir`.",
+        description="The record: `sqlite:///PATH` or `postgresql://USER@HOST/DB?passfile=FILE`; empty: record.db in `state_dir`. NODEWORTHY_STORE wins over it.",
     )
     socket: Path = Field(
-        default_factory=lambda: Path(default_socket()),
+        default_factory=paths.socket_path,
         description="The API's Unix socket (default: /run/nodeworthy/nodeworthy.sock, or the user's own).",
     )
     socket_group: str = Field(
@@ -330,5 +313,5 @@ class Settings(Section):
 
     @property
     def store_url(self) -> str:
-        """The store's URL, filled in."""
-        return self.store or f"sqlite:///{self.state_dir / 'record.db'}"
+        """The store, filled in: NODEWORTHY_STORE wins over the file, and `state_dir` holds the default."""
+        return os.environ.get("NODEWORTHY_STORE") or self.store or str(self.state_dir / "record.db")

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from nodeworthy.cli import client as client_module
-from nodeworthy.cli.client import Client, find_socket, segment, user_socket
+from nodeworthy.cli import places
+from nodeworthy.cli.client import Client, segment
+from nodeworthy.cli.places import find_socket, user_socket
 from nodeworthy.errors import Garbled, NodeworthyError, NotAllowed, TimedOut, Unreachable
 
 
@@ -66,10 +68,10 @@ def test_dead_socket_says_where_to_look(tmp_path: Path) -> None:
 def test_no_permission_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who may not use the socket learns how to be allowed, with exit code 4."""
 
-    def refuse(_self: object) -> None:
+    def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(client_module._UnixConnection, "connect", refuse)
+    monkeypatch.setattr(client_module, "connect", refuse)
     with pytest.raises(NotAllowed) as error:
         Client(str(tmp_path / "x.sock")).get("/v1/status")
     assert error.value.exit_code == 4
@@ -123,7 +125,7 @@ def test_causes_of_a_server_error_are_kept(tmp_path: Path) -> None:
 
 def test_socket_is_found_where_it_is_likeliest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment wins; then the system's; the user's own only if it alone is there."""
-    monkeypatch.setattr(client_module, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
+    monkeypatch.setattr(places, "SYSTEM_SOCKET", str(tmp_path / "system.sock"))
     runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
     assert find_socket({"NODEWORTHY_SOCKET": "/x.sock", **runtime}) == "/x.sock"
     assert find_socket(runtime) == str(tmp_path / "system.sock")

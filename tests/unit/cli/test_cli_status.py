@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import pytest
 from tests.unit.cli.conftest import Call
 from tests.views_in_memory import MemoryViews
 
@@ -43,3 +45,23 @@ def test_before_the_first_turn_nothing_is_claimed(call: Call, views: MemoryViews
     """Without a snapshot the age is not invented."""
     views.as_of = None
     assert "before the first turn" in call("status").stdout.splitlines()[0]
+
+
+def test_fleet_that_nobody_told_of_is_unknown_and_not_empty(
+    call: Call, views: MemoryViews, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No fleet file and no answer from a scheduler: the number of nodes is not known, it is not 0."""
+    status = replace(views.status(), fleet="", nodes=None, gpus=None, by_state={})
+    monkeypatch.setattr(views, "status", lambda: status)
+    text = call("status").stdout
+    assert text.startswith("undeclared fleet · as of 2s ago · ? nodes / ? GPUs")
+    assert "? no fleet is declared, and no scheduler has told of one" in text
+    assert "serving 0" not in text
+
+
+def test_long_problem_of_a_source_is_cut(call: Call, views: MemoryViews, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status stays readable when a source fails with a page of text."""
+    source = replace(views.status().sources[1], problem="scontrol: error: " * 50)
+    status = replace(views.status(), sources=(source,))
+    monkeypatch.setattr(views, "status", lambda: status)
+    assert max(map(len, call("status").stdout.splitlines())) < 120

@@ -96,6 +96,7 @@ def test_the_environment_says_where_things_are(monkeypatch: pytest.MonkeyPatch, 
     assert paths.state_dir() == Path("/var/lib/nodeworthy")
     assert paths.socket_path() == Path("/run/nodeworthy/nodeworthy.sock")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("os.access", lambda *_: False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")
     assert paths.state_dir() == tmp_path / ".local/state/nodeworthy"

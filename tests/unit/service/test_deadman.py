@@ -11,7 +11,7 @@ from tests.serving import serving
 from tests.views_in_memory import MemoryViews
 
 from nodeworthy.api.app import create_app
-from nodeworthy.cli.client import _UnixConnection
+from nodeworthy.cli.client import connect
 from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
 from nodeworthy.service.views import LoopView
 
@@ -135,7 +135,7 @@ def test_healthz_is_503_with_the_names_of_stalled_loops(tmp_path: Path) -> None:
     with serving(create_app(MemoryViews(), loops=deadman.loops), tmp_path / "api.sock") as path:
 
         def ask() -> tuple[int, bytes]:
-            connection = _UnixConnection(str(path), 10)
+            connection = connect(str(path), 10)
             connection.request("GET", "/healthz")
             response = connection.getresponse()
             answer = response.status, response.read()

@@ -72,13 +72,13 @@ def test_age_of_a_source_never_seen_is_missing(
 ) -> None:
     """Unknown is the absence of a sample; that it is not ok is said."""
     status = replace(
-        views.status(), sources=(SourceView("bmc", "log", SourceState.NEVER, None, None, None),), gpus=None
+        views.status(), sources=(SourceView("bmc", "log", SourceState.NEVER, None, None, None),), gpus=None, nodes=None
     )
     monkeypatch.setattr(views, "status", lambda: status)
     got = samples(metrics)
     assert got["nodeworthy_source_ok", (("kind", "log"), ("source", "bmc"))] == 0
     assert ("nodeworthy_source_age_seconds", (("kind", "log"), ("source", "bmc"))) not in got
-    assert ("nodeworthy_gpus", ()) not in got
+    assert not {"nodeworthy_gpus", "nodeworthy_nodes"} & {name for name, _ in got}
 
 
 def test_turns_and_readings_are_counted_by_outcome(metrics: Metrics) -> None:

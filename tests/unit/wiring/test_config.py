@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from nodeworthy.cli.main import cli
 from nodeworthy.errors import BadFile
-from nodeworthy.wiring import config
-from nodeworthy.wiring import settings as settings_module
+from nodeworthy.wiring import config, paths
 from nodeworthy.wiring.config import load, parse
 from nodeworthy.wiring.reference import settings_rows
-from nodeworthy.wiring.settings import Settings, default_socket, default_state_dir, unfold_addresses
+from nodeworthy.wiring.settings import Settings, unfold_addresses
 
 
 def problems(text: str) -> list[tuple[int | None, str, str, str]]:
@@ -38,7 +37,19 @@ def test_no_file_at_all_is_a_working_configuration(monkeypatch: pytest.MonkeyPat
         (),
         (),
     )
-    assert found.store_url == f"sqlite:///{found.state_dir}/record.db"
+    monkeypatch.delenv("NODEWORTHY_STORE", raising=False)
+    assert found.store_url == f"{found.state_dir}/record.db"
+
+
+def test_store_commands_use_the_store_that_serve_uses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Backups are of the configured store; NODEWORTHY_STORE wins for both."""
+    file = tmp_path / "n.toml"
+    file.write_text(f'store = "sqlite:///{tmp_path}/mine.db"\n')
+    monkeypatch.delenv("NODEWORTHY_STORE", raising=False)
+    monkeypatch.setenv("NODEWORTHY_CONFIG", str(file))
+    assert paths.store_url() == load()[0].store_url == f"sqlite:///{tmp_path}/mine.db"
+    monkeypatch.setenv("NODEWORTHY_STORE", "postgresql://h/d")
+    assert paths.store_url() == load()[0].store_url == "postgresql://h/d"
 
 
 def test_environment_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -54,12 +65,14 @@ def test_environment_names_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_ordinary_users_get_paths_they_can_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without root, and where the system's directories are not ours, everything lies in the user's own."""
-    monkeypatch.setattr(settings_module.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(settings_module.os, "access", lambda *_: False)
+    monkeypatch.setattr(paths.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(paths.os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert default_socket() == f"{tmp_path}/nodeworthy.sock"
-    assert default_state_dir() == f"{tmp_path}/state/nodeworthy"
+    monkeypatch.delenv("NODEWORTHY_SOCKET", raising=False)
+    monkeypatch.delenv("NODEWORTHY_STATE", raising=False)
+    assert Settings().socket == tmp_path / "nodeworthy.sock"
+    assert Settings().state_dir == tmp_path / "state" / "nodeworthy"
 
 
 WRONG = """\
