@@ -85,7 +85,7 @@ def expected(lab: SlurmLab, lost_for_good: bool = True) -> dict[str, ExpectedNod
             "hangs in its reboot",
         ),
         11: ExpectedNode(
-            "MIXED", flags("DRAIN", "REBOOT_REQUESTED"), "someone", "reboot", "kernel update", 1, "waits to reboot"
+            "MIXED", flags("DRAIN", "REBOOT_REQUESTED"), "someone", "maintenance", "kernel update", 1, "waits to reboot"
         ),
         12: ExpectedNode("IDLE", flags("FAIL"), "someone", "unclear", "failing soon", 0, "fail"),
         13: ExpectedNode("ALLOCATED", flags("FAIL"), "someone", "nvlink", "NVLink replay errors", 8, "failing"),

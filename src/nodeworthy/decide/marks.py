@@ -24,8 +24,9 @@ SCHEDULER_NAME = "slurm"
 SYSTEM_USERS = frozenset({"root", "slurm", "0", ""})
 """User ids that daemons and hooks write as. Sites with another SlurmUser add it."""
 
-OUT_FLAGS = frozenset({"DRAIN", "FAIL", "INVALID_REG", "MAINTENANCE", "REBOOT_ISSUED", "REBOOT_REQUESTED"})
+MARKED_FLAGS = frozenset({"DRAIN", "FAIL", "INVALID_REG"})
 POWER_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP", "CLOUD"})
+REBOOT_FLAGS = frozenset({"REBOOT_ISSUED", "REBOOT_REQUESTED"})
 REBOOT_CAUSES = frozenset({"reboot", "reboot-timeout", "unexpected-reboot", "maintenance"})
 REGISTRATION_CAUSES = frozenset({"gres-count", "gres-other", "low-memory", "low-cpus", "low-tmpdisk"})
 
@@ -68,14 +69,14 @@ def classify(
     `normalise` is `judge.reasons.Reasons.normalise`; `now` (POSIX seconds) is for the age alone.
     """
     mark = node.mark
-    if mark is None and not (_is_out(node) or node.base is BaseState.DOWN):
+    if mark is None and not node.flags & MARKED_FLAGS and node.base is not BaseState.DOWN:
         return None
     reason = mark.reason if mark else ""
     user = mark.user if mark else None
     at = mark.at if mark else None
     said = normalise(reason)
-    if said.cause not in REBOOT_CAUSES and {"REBOOT_ISSUED", "REBOOT_REQUESTED"} & node.flags and reason:
-        said = _asked_reboot(said, normalise)
+    if said.kind is ReasonKind.UNKNOWN and node.flags & REBOOT_FLAGS:
+        said = normalise("reboot requested")  # the text does not say why, but the state says what for
     return MarkView(
         owner=_owner(node, said, user, system_users),
         cause=said.cause,
@@ -88,15 +89,6 @@ def classify(
         contradictory=_contradictory(node, said, reason),
         orphaned_because=_orphaned(node, said, at),
     )
-
-
-def _is_out(node: SchedulerNode) -> bool:
-    return bool(node.flags & {"DRAIN", "FAIL", "INVALID_REG"})
-
-
-def _asked_reboot(said: ReasonCause, normalise: Normalise) -> ReasonCause:
-    """A reboot is under way, whatever its reason says about why; a fault that it names stays named."""
-    return said if said.kind is ReasonKind.FAULT else normalise("reboot requested")
 
 
 def _owner(node: SchedulerNode, said: ReasonCause, user: str | None, system_users: frozenset[str]) -> Owner:
@@ -115,7 +107,11 @@ def _owner(node: SchedulerNode, said: ReasonCause, user: str | None, system_user
 
 def _contradictory(node: SchedulerNode, said: ReasonCause, reason: str) -> tuple[str, ...]:
     found = []
-    out = bool(node.flags & OUT_FLAGS) or node.base in (BaseState.DOWN, BaseState.ERROR, BaseState.UNKNOWN)
+    out = bool(node.flags & (MARKED_FLAGS | REBOOT_FLAGS | {"MAINTENANCE"})) or node.base in (
+        BaseState.DOWN,
+        BaseState.ERROR,
+        BaseState.UNKNOWN,
+    )
     if reason and not out and not node.flags & (POWER_FLAGS | {"NOT_RESPONDING"}):
         found.append("it carries a reason and yet is in service")
     if node.has("INVALID_REG") and said != NO_REASON and said.cause not in REGISTRATION_CAUSES:
@@ -140,7 +136,6 @@ def _orphaned(node: SchedulerNode, said: ReasonCause, at: float | None) -> tuple
         found.append(
             "its slurmd has started again after the mark (compare what the node has now with what is configured)"
         )
-    rebooting = node.has("REBOOT_ISSUED") or node.has("REBOOT_REQUESTED")
-    if said.cause in REBOOT_CAUSES and not rebooting and node.boot_at is not None and node.boot_at > at:
+    if said.cause in REBOOT_CAUSES and not node.flags & REBOOT_FLAGS and node.boot_at is not None and node.boot_at > at:
         found.append("it has booted since the mark that speaks of a reboot")
     return tuple(found)

@@ -34,6 +34,9 @@ DEFAULT_TIMEOUT_S = 30.0
 
 OWN_ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
 
+USER_SETTINGS = ("SQUEUE_", "SINFO_", "SACCT_", "SACCTMGR_", "SLURM_CLUSTERS", "SLURM_BITSTR_LEN")
+"""Variables by which users set up their own listings; ours must not depend on them."""
+
 _UNREACHABLE = re.compile(
     r"unable to contact slurm controller|connection refused|no route to host|network is unreachable"
     r"|unable to (?:establish|connect)|failed to contact|slurm_persist_conn_open|problem talking to"
@@ -153,7 +156,8 @@ class SlurmCommand:
         return [program, *argv[1:]]
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, **OWN_ENVIRONMENT, **self.env}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(USER_SETTINGS)}
+        return {**inherited, **OWN_ENVIRONMENT, **self.env}
 
     def _timed_out(self, argv: Sequence[str]) -> TimedOut:
         return TimedOut(

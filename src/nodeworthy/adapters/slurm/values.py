@@ -14,8 +14,8 @@ from functools import lru_cache
 
 NULLS = frozenset({"", "(null)", "None", "NONE", "Unknown", "UNKNOWN", "N/A", "n/a", "n/s", "none", "NULL"})
 
-MAX_TIME = 253_402_300_799.0
-"""The last second of the year 9999; Slurm's NO_VAL64 and INFINITE lie far beyond."""
+MAX_TIME = 4_294_967_279.0
+"""The year 2106. Slurm's NO_VAL (2³² − 2) and INFINITE (2³² − 1) lie beyond, in 32 and in 64 bits."""
 
 _SUFFIX = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 _COUNT = re.compile(r"(\d{1,15})([KMGTP]?)$")
