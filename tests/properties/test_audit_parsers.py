@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeworthy.adapters.slurm.accounting import purge_days, read_events, read_jobs
-from nodeworthy.errors import BadFile, BadRequest
+from nodeworthy.errors import BadFile
 from nodeworthy.model.nodeset import fold, unfold
 from nodeworthy.reports.audit.hostlists import expand
 from nodeworthy.reports.audit.inputs import EVENTS
