@@ -112,11 +112,14 @@ def heading(audit: Audit) -> str:
 def answer(audit: Audit) -> tuple[str, str]:
     """How much was lost, and to what: two sentences."""
     total, there = lost(audit), capacity(audit)
-    first = f"Lost {number(total)} of {number(there)} {unit(audit)} ({percent(total, there)})."
+    least = "" if audit.totals.history or total is None else "at least "
+    first = f"Lost {least}{number(total)} of {number(there)} {unit(audit)} ({percent(total, there)})."
     by_kind = {kind: sum(hours_of(audit, r) or 0.0 for r in audit.causes if r.reads == kind) for kind in _KINDS}
     parts = [f"{percent(h, total)} {_KINDS[k]}" for k, h in by_kind.items() if h > 0]
     top = [r for r in audit.causes if (hours_of(audit, r) or 0) > 0][:3]
     most = ", ".join(f"{r.title} {percent(hours_of(audit, r), total)}" for r in top)
+    if total is None:
+        return first, "Not known: neither events nor the present state of the nodes were given."
     if not top:
         return first, "No outage was recorded in this window."
     return first, f"Of it {', '.join(parts)}. Most went to: {most}."

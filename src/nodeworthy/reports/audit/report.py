@@ -56,7 +56,8 @@ class OwnerRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """`capacity_gpu_hours` = window x GPUs configured now. None: not known."""
+    """`capacity_gpu_hours` = window x GPUs configured now. `history`: past outages are known; without it what is lost is what is
+    lost now, a lower bound. None: not known."""
 
     nodes: int | None
     gpus: int | None
@@ -66,7 +67,8 @@ class Totals:
     lost_fault_gpu_hours: float | None
     lost_planned_gpu_hours: float | None
     lost_unknown_gpu_hours: float | None
-    lost_node_hours: float
+    lost_node_hours: float | None
+    history: bool
     node_hours_unknown_gpus: float
     allocated_gpu_hours: float | None
     outages: int
@@ -195,7 +197,8 @@ def _totals(given: AuditInput, table: pl.DataFrame, kills: pl.DataFrame | None, 
         lost_fault_gpu_hours=lost("fault"),
         lost_planned_gpu_hours=lost("planned"),
         lost_unknown_gpu_hours=lost("unknown"),
-        lost_node_hours=float(hours["node_h"].sum()),
+        lost_node_hours=None if given.events is None and given.nodes is None else float(hours["node_h"].sum()),
+        history=given.events is not None,
         node_hours_unknown_gpus=float(hours.filter(pl.col("gpus").is_null())["node_h"].sum()),
         allocated_gpu_hours=None if held is None else held / HOUR,
         outages=table.height,
