@@ -158,6 +158,7 @@ _NEED = {
     "contradictory": "have marks that contradict the facts",
     "orphaned": "have marks that nobody will lift",
     "out": "are out for a fault or an unknown reason",
+    "past": "were bad and may have been mended",
 }
 
 
@@ -293,9 +294,7 @@ def _reliability(audit: Audit) -> Section:
         ("mean time to repair, finished ones", interval(r.repair_mean_hours, "h")),
         ("outages shared by several nodes, not in the above", f"{r.shared_outages:,}"),
     )
-    sentence = (
-        f"A node fails every {interval(r.mtbf_days, 'd')}; half are back within {interval(r.repair_median_hours, 'h')}."
-    )
+    sentence = f"Time between failures of a node: {interval(r.mtbf_days, 'd')}. Half are back within: {interval(r.repair_median_hours, 'h')}."
     return Section("reliability", "MTBF and MTTR", sentence, ("figure", "value"), rows, short=0)
 
 

@@ -139,7 +139,7 @@ def build(given: AuditInput) -> Audit:
         cluster=given.cluster,
         window=window,
         totals=totals,
-        needs_person=needs_person(out, found, holes, fleet, by_node),
+        needs_person=needs_person(out, found, holes, fleet, by_node, window.until),
         out_now=out,
         stale_texts=stale_texts(given),
         causes=_causes(table),
