@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from nodeworthy.model.hold import OwnerKind
 from nodeworthy.reports.audit.jobs import BlackHole
 from nodeworthy.reports.audit.lemons import Lemon
 from nodeworthy.reports.audit.present import OutNow
@@ -97,12 +98,18 @@ def needs_person(
 
 
 def _of_out_node(node: OutNow) -> list[tuple[str, str]]:
-    found = [("contradictory", text) for text in node.contradictory]
-    found += [("orphaned", text) for text in node.orphaned]
-    if node.reads != "planned" and not found:
-        age = "" if node.age_days is None else f" for {age_text(node.age_days)}"
-        found.append(("out", f"out{age}: {node.title}" + (f" ({node.reason})" if node.reason else "")))
-    return found
+    age = "" if node.age_days is None else f" for {age_text(node.age_days)}"
+    text = " ".join(node.reason.split())
+    quoted = f": {text}" if text else ""
+    whose = f" ({node.author})" if node.author and node.owner == OwnerKind.PERSON else ""
+    odd = [("contradictory", sentence) for sentence in node.contradictory]
+    odd += [("orphaned", sentence) for sentence in node.orphaned]
+    if odd:
+        kind = min((k for k, _ in odd), key=CLASSES.index)
+        return [(kind, "; ".join(sentence for _, sentence in odd) + f" [out{age}{quoted}{whose}]")]
+    if node.reads == "planned":
+        return []
+    return [("out", f"out{age}: {node.title}" + (f" [{text}{whose}]" if text else ""))]
 
 
 def age_text(days: float) -> str:
