@@ -1,0 +1,1 @@
+"""Files that come with the package or that a site writes: read, layered, handed on as plain mappings."""

@@ -1,0 +1,286 @@
+"""Following a log file, so that nothing is missed and nothing comes twice.
+
+Each `read` looks at the path once. What it may find, and what it does:
+- the same file, longer: read the new whole lines; a last line without its end waits;
+- the same file, but shorter or with other bytes where we stood (copytruncate): finish the copy beside it, start anew;
+- another file under the name (rename and create): finish the old one, which stays open, start the new one at 0; the
+  old one is looked at for a minute more, because a syslog server writes to it until it is told;
+- no file: an error, unless one is still open; "there is nothing" and "I cannot see" differ.
+After a restart the file is found again by its place (see `place`), also among the rotated and compressed ones.
+
+The work runs in a thread, at most `MOST` bytes at a time, so that a backlog of gigabytes holds up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from nodeworthy.adapters.logfile.place import PRINT, Place, ends, fingerprint, since
+from nodeworthy.errors import Broken, Unreachable
+from nodeworthy.model.event import LogEvent, Role
+from nodeworthy.ports import Clock
+from nodeworthy_node.log import Event, Grammar, Reference, parse
+from nodeworthy_node.log.lines import MAX_LINE
+from nodeworthy_node.log.scan import LONGEST, Find, lines_at
+
+# bytes read at a time: some 50 ms of work
+MOST = 16 * 1024 * 1024
+# how long a file is looked at after its name went to another one: a syslog server reopens within seconds
+LINGER_S = 60.0
+# unknown hosts that are remembered by name
+MOST_UNKNOWN = 1000
+
+
+@dataclass
+class Open:
+    """A file that is being read. `until`: when to leave it (monotonic), for one that has lost its name.
+
+    `head` and `tail` are the bytes of the fingerprints, kept while reading: nothing is read twice for them.
+    """
+
+    file: BinaryIO
+    offset: int
+    skipping: bool = False
+    until: float | None = None
+    done: bool = False
+    head: bytes = b""
+    tail: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.head, self.tail = ends(self.file, self.offset)
+
+    def take(self, data: bytes) -> None:
+        """These bytes, which follow the offset, are read."""
+        if len(self.head) < PRINT:
+            self.head = (self.head + data[:PRINT])[:PRINT]
+        self.tail = (self.tail + data[-PRINT:])[-PRINT:]
+        self.offset += len(data)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        stat = os.fstat(self.file.fileno())
+        return stat.st_dev, stat.st_ino
+
+    @property
+    def place(self) -> Place:
+        device, inode = self.identity
+        return Place(device, inode, self.offset, fingerprint(self.head), fingerprint(self.tail), self.skipping)
+
+
+class LogFile:
+    """An event log (see `ports.EventLog`) over one file.
+
+    `resolve` gives the node of a host name, or None. `host` stands for lines that name none (a node's own dmesg).
+    `cursor` is what `cursor()` gave before a restart. Without one, reading starts at the end of a file that is already
+    there (`from_start`: at its beginning) and at the beginning of one that appears later.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        grammar: Grammar,
+        find: Find,
+        clock: Clock,
+        resolve: Callable[[str], str | None],
+        cursor: Mapping[str, Any] | None = None,
+        zone: tzinfo = UTC,
+        boot: float | None = None,
+        host: str = "",
+        from_start: bool = False,
+    ) -> None:
+        self.path = path
+        self.source = f"log:{path}"
+        self.problems: tuple[str, ...] = ()
+        self.unknown: dict[str, int] = {}
+        self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
+        self._zone, self._boot, self._host = zone, boot, host
+        self._open: list[Open] = []  # oldest first; the last one has the name
+        self._restore = _places(cursor) or _first_place(path, from_start)
+        self._places: list[Place] = list(self._restore)
+
+    @property
+    def unknown_names(self) -> tuple[str, ...]:
+        """Hosts that `resolve` does not know, in the order in which they were first seen."""
+        return tuple(self.unknown)
+
+    async def read(self) -> Sequence[LogEvent]:
+        """What was written since the last read. Raises Unreachable when the file cannot be opened."""
+        return await asyncio.to_thread(self._read)
+
+    def cursor(self) -> Mapping[str, object]:
+        """Where reading stands: store it in the transaction that stores what was read."""
+        return {"path": str(self.path), "places": [place.as_dict() for place in self._places]}
+
+    def _read(self) -> list[LogEvent]:
+        self._look()
+        events: list[LogEvent] = []
+        left = MOST
+        for file in list(self._open):
+            took, found = self._lines_of(file, left)
+            events += found
+            left -= took
+            if left <= 0:
+                break
+        self._leave()
+        self._places = [file.place for file in self._open]
+        return events
+
+    def _look(self) -> None:
+        """Make the list of open files agree with what is under the name now."""
+        try:
+            stat = self.path.stat()
+        except OSError as error:
+            if self._open:
+                return  # between a rename and the new file: the old one is still open
+            raise Unreachable(
+                f"the log {self.path} cannot be read: {error.strerror}", hint="check the path and the right to read it"
+            ) from error
+        current = self._open[-1] if self._open else None
+        if current is None:
+            self._begin()
+            return
+        if (stat.st_dev, stat.st_ino) != current.identity:
+            self._renamed(current)
+        elif not current.place.is_in(current.file):
+            self._truncated(current)
+
+    def _begin(self) -> None:
+        """Open the file for the first time, or find the place again after a restart."""
+        file = self._opened()
+        if not self._restore:
+            self._open = [Open(file, 0)]
+            return
+        newest = self._restore[-1]
+        if newest.is_in(file):
+            for place in self._restore[:-1]:
+                self._linger(next(since(self.path, place), None))
+            self._open.append(Open(file, newest.offset, newest.skipping))
+        else:
+            behind = list(since(self.path, self._restore[0]))
+            if not behind:
+                self._say(
+                    f"{self.path}: the file that was read before is gone; lines between then and now may be missing"
+                )
+            for found in behind:
+                self._linger(found)
+            self._open.append(Open(file, 0))
+        self._restore = []
+
+    def _linger(self, found: tuple[BinaryIO, int] | None) -> None:
+        if found is not None:
+            self._open.append(Open(*found, until=self._soon()))
+
+    def _renamed(self, current: Open) -> None:
+        current.until = self._soon()
+        self._open.append(Open(self._opened(), 0))
+
+    def _truncated(self, current: Open) -> None:
+        """copytruncate: what we had not read yet is in the copy, if there is one."""
+        copies = list(since(self.path, current.place))
+        if not copies:
+            self._say(f"{self.path}: was truncated without a copy; lines written just before may be missing")
+        self._open.remove(current)
+        for found in copies:
+            self._linger(found)
+        self._open.append(Open(current.file, 0))
+
+    def _opened(self) -> BinaryIO:
+        try:
+            return self.path.open("rb")
+        except OSError as error:
+            raise Unreachable(f"the log {self.path} cannot be opened: {error.strerror}") from error
+
+    def _soon(self) -> float:
+        return self._clock.monotonic() + LINGER_S
+
+    def _say(self, problem: str) -> None:
+        self.problems = (*self.problems, problem)[-20:]
+
+    def _lines_of(self, file: Open, most: int) -> tuple[int, list[LogEvent]]:
+        """Read on in one file, up to its last line end. A file that has lost its name for good is read to its end."""
+        file.file.seek(file.offset)
+        data = file.file.read(most)
+        end = data.rfind(b"\n") + 1
+        if file.until is not None and len(data) < most and self._clock.monotonic() >= file.until:
+            end, file.done = len(data), True
+        start = 0
+        if file.skipping:
+            start = data.find(b"\n") + 1
+            file.skipping = not start
+            if file.skipping:
+                start = end = len(data)
+        elif not end and len(data) >= LONGEST:
+            end, file.skipping = len(data), True
+        file.take(data[:end])
+        return len(data), self._events(data[start:end]) if end > start else []
+
+    def _events(self, block: bytes) -> list[LogEvent]:
+        now = self._clock.now()
+        reference = Reference(now=now, tz=self._zone, boot=self._boot)
+        found: list[LogEvent] = []
+        for _, raw in lines_at(block, self._find(block)):
+            event = self._grammar.classify(parse(raw, reference))
+            if event is not None:
+                found.append(self._log_event(event, now))
+        return found
+
+    def _log_event(self, event: Event, now: float) -> LogEvent:
+        """In the words of the model. A line whose own time is not known counts as written when it was read."""
+        host = event.host or self._host
+        node = self._resolve(host) if host else None
+        if node is None and (host in self.unknown or len(self.unknown) < MOST_UNKNOWN):
+            self.unknown[host] = self.unknown.get(host, 0) + 1
+        said = event.verdict
+        return LogEvent(
+            at=now if event.time is None else event.time,
+            host=host,
+            component=said.component,
+            kind=said.kind,
+            code=said.code,
+            role=Role(said.role),
+            severity=said.severity,
+            action=said.action,
+            proof=said.proof,
+            trusted=event.trusted,
+            rule=said.rule,
+            message=event.message,
+            node=node,
+            source=self.source,
+        )
+
+    def _leave(self) -> None:
+        """Close files that have lost their name long enough ago and are read to their end."""
+        for file in [file for file in self._open if file.done]:
+            self._open.remove(file)
+            file.file.close()
+
+
+def _first_place(path: Path, from_start: bool) -> list[Place]:
+    """The start of a file, or its end (where its last line begins, if that has no end yet); none where there is no file."""
+    try:
+        file = path.open("rb")
+    except OSError:
+        return []
+    with file:
+        if from_start:
+            return [Open(file, 0).place]
+        start = max(0, file.seek(0, 2) - MAX_LINE)
+        file.seek(start)
+        last = file.read()
+        return [Open(file, start + last.rfind(b"\n") + 1 if b"\n" in last else start).place]
+
+
+def _places(cursor: Mapping[str, Any] | None) -> list[Place]:
+    if not cursor:
+        return []
+    try:
+        return [Place.from_dict(raw) for raw in cursor["places"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Broken(f"the stored place in a log cannot be read: {cursor!r}") from error
