@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeworthy.model.nodeset import fold
+from nodeworthy.reports.audit.kernel import KernelEvidence
 from nodeworthy.reports.audit.people import age_text
 from nodeworthy.reports.audit.reliability import Estimate
 from nodeworthy.reports.audit.report import Audit, CauseRow
@@ -130,10 +131,31 @@ _KINDS = {"fault": "faults", "planned": "planned work", "unknown": "for reasons 
 
 def sections(audit: Audit) -> list[Section]:
     """In order of urgency. A section without evidence says so in its sentence."""
-    return [
+    all_ = [
         _people(audit), _causes(audit), _out(audit), _lemons(audit), _holes(audit), _repeats(audit), _reliability(audit),
         _jobs(audit), _gaps(audit),
     ]  # fmt: skip
+    if audit.kernel is not None:
+        all_.insert(5, _kernel(audit.kernel))
+    return all_
+
+
+def _kernel(k: KernelEvidence) -> Section:
+    rows = tuple(
+        (r.node, minute(r.at), f"{r.kind} {r.code}", f"{r.times:,}", r.cause or "no outage within a day",
+         "the kernel tells, the mark does not" if r.told else "-", r.message)
+        for r in k.rows
+    )  # fmt: skip
+    sentence = f"{count(k.events, 'error')} on {count(k.nodes, 'node')}"
+    if rows:
+        sentence += (
+            f"; {count(k.outages_with_event, 'outage')} had one, of which {k.told_by_kernel} had a mark that does not tell why; "
+            f"{k.unnoticed} took no node out."
+        )
+    return Section(
+        "kernel", "Kernel log", sentence, ("node", "at (UTC)", "event", "times", "mark", "note", "message"), rows,
+        frozenset({3}), short=5,
+    )  # fmt: skip
 
 
 def _people(audit: Audit) -> Section:

@@ -13,12 +13,11 @@ from nodeworthy.cli.audit_render.sections import Section, answer, heading, secti
 from nodeworthy.reports.audit.report import Audit
 
 KIND_STYLE = {"fault": "red", "planned": "cyan", "unknown": "dim"}
-ON_PAGE = ("people", "causes", "out", "lemons", "holes", "repeats", "reliability", "jobs", "gaps")
 INDENT, GAP = 2, 2
 NARROWEST = 8
 PAGE_COLUMNS = {
     "people": (0, 1, 3), "causes": (0, 1, 2, 3, 4, 5, 6, 7), "out": (0, 2, 3, 4, 5, 6), "lemons": (0, 1, 2, 5, 6, 7),
-    "holes": (0, 1, 2, 3, 5), "repeats": (0, 1, 2), "gaps": (0, 1),
+    "holes": (0, 1, 2, 3, 5), "repeats": (0, 1, 2), "kernel": (0, 1, 2, 3, 4, 6), "gaps": (0, 1),
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import polars as pl
 from nodeworthy.reports.audit import jobs as job_tables
 from nodeworthy.reports.audit.inputs import AuditInput, Gap, Window
 from nodeworthy.reports.audit.jobs import BlackHole
+from nodeworthy.reports.audit.kernel import KernelEvidence, evidence
 from nodeworthy.reports.audit.lemons import Lemon, Repeats, failures, lemons, repeats
 from nodeworthy.reports.audit.outages import events_in_window, node_frame, outages, read_reasons
 from nodeworthy.reports.audit.people import NeedsPerson, needs_person
@@ -113,6 +114,7 @@ class Audit:
     reliability: Reliability
     days: tuple[Day, ...]
     outcomes: tuple[tuple[str, int, float | None], ...]
+    kernel: KernelEvidence | None
     gaps: tuple[Gap, ...]
 
     def document(self) -> dict[str, Any]:
@@ -153,6 +155,7 @@ def build(given: AuditInput) -> Audit:
             (str(s), int(n), None if totals.allocated_gpu_hours is None else float(h))
             for s, n, h in job_tables.outcomes(given.jobs, window).iter_rows()
         ),
+        kernel=None if given.kernel is None else evidence(given.kernel, table, window),
         gaps=tuple([*given.gaps, *gaps, *_own_gaps(given, totals, table, kills)]),
     )  # fmt: skip
 
