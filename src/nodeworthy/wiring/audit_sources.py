@@ -195,7 +195,8 @@ def _from_files(request: Request) -> AuditInput:
     latest += [n.mark.at for n in (nodes or {}).values() if n.mark and n.mark.at]
     if not latest and request.until is None:
         raise BadRequest("the files hold no time at all", hint="say when they were made: --until 2026-11-30T12:00")
-    period = window(request, max(latest, default=0.0))
+    # The last second counts; a time after today is a damaged one and must not move the window.
+    period = window(request, 1 + max((t for t in latest if t < time.time() + UNITS["d"]), default=0.0))
     gaps = [*(jobs.gaps if jobs else ()), *(events.gaps if events else ())]
     for table, what in ((jobs, "jobs"), (events, "events")):
         if table is not None:

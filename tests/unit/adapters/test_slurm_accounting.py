@@ -169,3 +169,11 @@ def test_a_history_that_begins_late_is_said() -> None:
     frame = pl.DataFrame({"start": [50 * 86400]})
     assert "begin 50 days after" in records_begin(frame, 0, 90 * 86400, "events")[0].what
     assert records_begin(frame, 49 * 86400, 90 * 86400, "events") == []
+
+
+def test_a_cluster_without_any_job_or_event_is_read(tmp_path: Path) -> None:
+    """A header and nothing else is an empty history, not an error."""
+    frame, _ = jobs(tmp_path)
+    assert frame.height == 0
+    (tmp_path / "events").write_text("Cluster|NodeName|TimeStart|TimeEnd|State|User|Reason\n")
+    assert read_events(tmp_path / "events").frame.height == 0

@@ -206,7 +206,7 @@ def _totals(given: AuditInput, table: pl.DataFrame, kills: pl.DataFrame | None, 
         allocated_gpu_hours=None if held is None else held / HOUR,
         outages=table.height,
         failures=failures(table).height,
-        jobs=None if given.jobs is None else given.jobs.height,
+        jobs=None if given.jobs is None else job_tables.attempts(given.jobs, given.window),
         jobs_killed=None if kills is None else kills.height,
         killed_gpu_hours=None if work is None else work / HOUR,
     )
