@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
-from nodeworthy.reports.audit.report import build
 from tests.unit.reports.audit_data import fleet, given, job, jobs
+
+from nodeworthy.reports.audit.report import build
 
 NODES = 40
 NUMBERS = count(1)
