@@ -268,7 +268,7 @@ def _table(
             suppliers[name] = sources
             columns.append(_first_known([parts[s].values[name] for s in sources]))
         else:
-            columns.append(pl.repeat(None, rows.height, dtype=getattr(pl, DTYPES[signal.type]), eager=True).alias(name))
+            columns.append(pl.Series(name, dtype=getattr(pl, DTYPES[signal.type])).clear(rows.height))
     seen = [part.seen.alias(seen_column(source)) for source, part in parts.items()]
     return Table(rows.hstack([*columns, *seen]), parts, suppliers)
 
@@ -342,7 +342,7 @@ def _losses(states: pl.Series, nodes: pl.Series) -> tuple[Loss, ...]:
     for state in REASONS:
         rows = (states == state).arg_true()
         if len(rows):
-            found.append(Loss(state, len(rows), tuple(dict.fromkeys(nodes.gather(rows.head(SAMPLE))))))
+            found.append(Loss(state, len(rows), tuple(dict.fromkeys(nodes[row] for row in rows.head(SAMPLE)))))
     return tuple(found)
 
 
