@@ -12,10 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from labs.slurm_lab import SlurmLab
 from labs.slurm_roots import SUITES, root_of
 from labs.slurm_states import ExpectedNode
-
 from nodeworthy.adapters.slurm.command import SlurmCommand
 
 SLURM_VERSIONS = ("22.05", "24.11", "26.05")
@@ -61,11 +61,7 @@ def slurm_lab() -> Iterator[Labs]:
 
     Tests that change a lab ask for one of their own, with a `use` that nobody else has."""
     with tempfile.TemporaryDirectory(prefix="nw-slurm-") as folder:
-<<<<<<< HEAD
-        Path(folder).chmod(0o711)  # munge wants every folder above its socket to be passable
-=======
         Path(folder).chmod(0o755)  # clients of other users come in, too
->>>>>>> fleet
         labs: dict[str, SlurmLab] = {}
 
         def lab(version: str, use: str = "", **options: object) -> SlurmLab:

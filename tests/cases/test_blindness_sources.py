@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
+
 from labs.exporter import LIES
 from labs.pages import DCGM_PAGE, NODE_PAGE, Settings, page
-from tests.telemetry_words import cell
-
 from nodeworthy.adapters.exposition.scrape import complaints, read_page
 from nodeworthy.adapters.files.catalogue import load
 from nodeworthy.errors import Garbled
@@ -25,6 +24,7 @@ from nodeworthy.observe.coverage import Coverage
 from nodeworthy.observe.samples import join
 from nodeworthy.observe.telemetry import exposed, names_of, to_batch
 from nodeworthy.ports import TelemetryBatch
+from tests.telemetry_words import cell
 
 START = 1_796_000_000.0
 SOURCE = "exporters"

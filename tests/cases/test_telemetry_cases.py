@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.telemetry_words import SIGNALS, cell, shared_file
 
 from nodeworthy.adapters.files.catalogue import load
 from nodeworthy.observe.coverage import Coverage
 from nodeworthy.observe.exposition import parse
 from nodeworthy.observe.telemetry import exposed, to_batch
 from nodeworthy.ports import TelemetryBatch
+from tests.telemetry_words import SIGNALS, cell, shared_file
 
 CASES = Path(__file__).parents[1] / "data" / "exposition"
 NOW = 1_796_000_000.0

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
-from tests.record_samples import AT, entry, event, finding, hold, state, unknown_finding
 
 from nodeworthy.errors import Garbled, NodeworthyError, NotKnown
 from nodeworthy.model.hold import HoldState
 from nodeworthy.model.record import Boot, Outcome, Revision, SourceHealth, SourceState
 from nodeworthy.record import tables
 from nodeworthy.record.store import SqlStore, open_store
+from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
+from tests.record_samples import AT, entry, event, finding, hold, state, unknown_finding
 
 
 @pytest.fixture(params=["sqlite", "temporary", "postgresql"])

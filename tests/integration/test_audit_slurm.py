@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from labs.slurm_lab import SlurmLab
 from labs.slurm_states import ExpectedNode
 from tests.conftest import SLURM_VERSIONS, Labs

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from labs.slurm_lab import SlurmLab
 
+from labs.slurm_lab import SlurmLab
 from nodeworthy.adapters.files.fleet import load_fleet
 from nodeworthy.model.fleet import NodeClass
 

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from benchmarks.log_classify import measure, write_log
 
 pytestmark = pytest.mark.skipif(shutil.which("grep") is None, reason="grep is not installed")

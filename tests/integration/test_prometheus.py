@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
 from labs.exporter import Exporters
 from labs.metrics_servers import NotHere, free_port, prometheus, until, victoria_metrics
-from tests.telemetry_words import SIGNALS, RealClock, cell, read, reason
-
 from nodeworthy.adapters.exposition.scrape import ScrapeTelemetry, Target
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import Refused, Unreachable
+from tests.telemetry_words import SIGNALS, RealClock, cell, read, reason
 
 NODES = ("n1", "n2", "n3")
 SERVERS = {"prometheus": prometheus, "victoria-metrics": victoria_metrics}

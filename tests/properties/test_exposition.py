@@ -9,13 +9,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from tests.telemetry_words import SIGNALS
 
 from nodeworthy.adapters.exposition.scrape import read_page
 from nodeworthy.adapters.prometheus.api import Answer, read_answer
 from nodeworthy.errors import Garbled, WorldError
 from nodeworthy.observe.exposition import Page, parse
 from nodeworthy.observe.telemetry import exposed, names_of, to_batch
+from tests.telemetry_words import SIGNALS
 
 # the campaign of 100,000 inputs: NODEWORTHY_EXAMPLES=200 (times as many)
 TIMES = int(os.environ.get("NODEWORTHY_EXAMPLES", "1"))

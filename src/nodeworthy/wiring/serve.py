@@ -97,8 +97,6 @@ class _Site:
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
             watchdog = Watchdog(self.deadman, watchdog_interval())
-            # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
-            self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
             async with asyncio.TaskGroup() as tasks:
                 loops = [tasks.create_task(loop, name=name) for name, loop in self._observing().items()]
                 await self._first_sight(stop, len(loops))
@@ -113,9 +111,6 @@ class _Site:
                     watchdog.start()
                     sd_notify("READY=1")
                     log.info("observing %s; API on %s", self._what(), self.settings.socket)
-<<<<<<< HEAD
-                    app = create_app(self.views, registry=self.metrics.registry, loops=self.deadman.loops)
-=======
                     app = create_app(
                         self.views,
                         registry=self.metrics.registry,
@@ -123,7 +118,6 @@ class _Site:
                         sleep=self.clock.sleep,
                         stop=stop,
                     )
->>>>>>> cli
                     await self._answer(listener, app, stop)
                     watchdog.stop()
                 for task in loops:
@@ -139,13 +133,8 @@ class _Site:
                 answering.append(serve(metrics, tcp, stop))
             await asyncio.gather(*answering)
 
-<<<<<<< HEAD
-    async def _first_sight(self, stop: asyncio.Event) -> None:
-        """Wait until every source has answered or failed once."""
-=======
     async def _first_sight(self, stop: asyncio.Event, number: int) -> None:
         """Wait until every one of so many sources has answered or failed once."""
->>>>>>> cli
         deadline = self.clock.monotonic() + FIRST_SIGHT_S
         while self.clock.monotonic() < deadline and not stop.is_set():
             if sum(s.last_try is not None for s in self.snapshot.sources.values()) >= number:
@@ -224,7 +213,7 @@ class _Site:
             zone=local_zone(),
             host=file.host,
             from_start=file.start == "beginning",
-            kernel=file.trusted,
+            trust_tag=file.trusted,
         )
 
     def _node_of(self, kind: NameKind) -> Callable[[str], str | None]:

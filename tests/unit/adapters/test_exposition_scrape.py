@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from labs.exporter import Exporters
-from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
+from labs.exporter import Exporters
 from nodeworthy.adapters.exposition.scrape import Limits, ScrapeTelemetry, Target
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, Unreachable
+from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
 NODES = ("n1", "n2", "n3")
 QUICK = Limits(timeout_s=2.0, deadline_s=6.0)

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
 from benchmarks.exposition import page as big_page
 from benchmarks.exposition import ratio
-from prometheus_client.parser import text_string_to_metric_families
-from tests.telemetry_words import shared_file
-
 from nodeworthy.observe.exposition import Page, parse
+from tests.telemetry_words import shared_file
 
 DATA = Path(__file__).parents[2] / "data" / "exposition"
 

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 import pytest
-from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
 from nodeworthy.adapters.prometheus.api import chunks, expression, read_answer, read_federation
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, WorldError
+from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
 TEMP = "DCGM_FI_DEV_GPU_TEMP"
 

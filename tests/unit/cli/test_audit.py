@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.audit import GPUS, generate, grade
 from click.testing import CliRunner, Result
 
+from benchmarks.audit import GPUS, generate, grade
 from nodeworthy.cli.audit import audit
 from nodeworthy.errors import BadFile, BadRequest
 

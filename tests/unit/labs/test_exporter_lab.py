@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from labs import exporter, logsource
 from labs.pages import DCGM_PAGE, GPU_METRICS, NODE_PAGE, PCI_BUSES, Settings, page, uuid
-
 from nodeworthy.observe.exposition import parse
 
 ROOT = Path(__file__).parents[3]

@@ -6,16 +6,16 @@ import time
 
 import polars as pl
 import pytest
+
 from benchmarks.exposition import page as big_page
 from benchmarks.exposition import parse_all
 from benchmarks.exposition import signals as big_signals
-from tests.telemetry_words import SIGNALS, cell, nothing, reason
-
 from nodeworthy.model.catalogue import Signal, SourceField
 from nodeworthy.observe.exposition import parse
 from nodeworthy.observe.samples import Place, join
 from nodeworthy.observe.telemetry import exposed, to_batch
 from nodeworthy.ports import TelemetryBatch
+from tests.telemetry_words import SIGNALS, cell, nothing, reason
 
 NOW = 1_796_000_000.0
 

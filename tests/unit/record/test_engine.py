@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.record_samples import entry
 
 from nodeworthy.errors import BadRequest, Garbled, NotKnown, Refused, TimedOut, Unreachable
 from nodeworthy.record import engine
 from nodeworthy.record.store import open_store
 from nodeworthy.record.tables import clean_json, clean_text, dump_json
+from tests.record_samples import entry
 
 
 def test_urls_of_both_databases_are_read() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
-from tests.unit.reports.audit_data import fleet, given, job, jobs
-
 from nodeworthy.reports.audit.report import build
+from tests.unit.reports.audit_data import fleet, given, job, jobs
 
 NODES = 40
 NUMBERS = count(1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.unit.reports.audit_data import SINCE, event, events, given
-
 from nodeworthy.reports.audit.inputs import KernelEvent
 from nodeworthy.reports.audit.kernel import KernelEvidence
 from nodeworthy.reports.audit.report import build
+from tests.unit.reports.audit_data import SINCE, event, events, given
 
 
 def said(node: str, hours: float, code: str = "79") -> KernelEvent:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.reports.audit_data import SINCE, event, events, fleet, given, job, jobs, node
 
 from nodeworthy.reports.audit.report import build
+from tests.unit.reports.audit_data import SINCE, event, events, fleet, given, job, jobs, node
 
 
 def failing(name: str, times: int, reason: str = "Xid 79", kind: str = "drain") -> list[tuple[object, ...]]:

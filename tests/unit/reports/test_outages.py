@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.reports.audit_data import SINCE, event, events, fleet, given, job, jobs, node
 
 from nodeworthy.model.scheduler import BaseState
 from nodeworthy.reports.audit.outages import kind_of
 from nodeworthy.reports.audit.report import Audit, build
+from tests.unit.reports.audit_data import SINCE, event, events, fleet, given, job, jobs, node
 
 
 def hours(audit: Audit) -> dict[str, float]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.reports.audit_data import SINCE, fleet, given, node
 
 from nodeworthy.model.scheduler import SchedulerNode
 from nodeworthy.reports.audit.present import OutNow
 from nodeworthy.reports.audit.report import build
+from tests.unit.reports.audit_data import SINCE, fleet, given, node
 
 NOW = 60 * 24
 
@@ -78,9 +78,8 @@ def test_reserved_and_powered_down_nodes_are_not_out() -> None:
 
 def test_without_the_present_state_nothing_is_claimed_about_it() -> None:
     """Unknown is said; no figure reads 0 that is not known."""
-    from tests.unit.reports.audit_data import WINDOW, event, events, normalise
-
     from nodeworthy.reports.audit.inputs import AuditInput
+    from tests.unit.reports.audit_data import WINDOW, event, events, normalise
 
     audit = build(AuditInput("x", WINDOW, None, events(event("n1", 0, 5, "down", "Not responding")), None, normalise))
     assert audit.totals.lost_gpu_hours is None

@@ -78,13 +78,8 @@ class LogFile:
 
     `resolve` gives the node of a host name, or None. `host` stands for lines that name none (a node's own dmesg).
     `cursor` is what `cursor()` gave before a restart. Without one, reading starts at the end of a file that is already
-<<<<<<< HEAD
-    there (`from_start`: at its beginning) and at the beginning of one that appears later. `kernel` False: nothing in
-    it is to be trusted, because lines that claim to be the kernel's may have come from anybody.
-=======
     there (`from_start`: at its beginning) and at the beginning of one that appears later. `trust_tag`: false for a file
     that takes all facilities on machines where tenants log in, because `logger -t kernel` writes the kernel's tag.
->>>>>>> log
     """
 
     def __init__(
@@ -100,11 +95,7 @@ class LogFile:
         boot: float | None = None,
         host: str = "",
         from_start: bool = False,
-<<<<<<< HEAD
-        kernel: bool = True,
-=======
         trust_tag: bool = True,
->>>>>>> log
     ) -> None:
         self.path = path
         self.source = f"log:{path}"
@@ -112,11 +103,7 @@ class LogFile:
         self.unknown: dict[str, int] = {}
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
-<<<<<<< HEAD
-        self._kernel = kernel
-=======
         self._trust_tag = trust_tag
->>>>>>> log
         self._open: list[Open] = []  # oldest first; the last one has the name
         self._restore = _places(cursor) or _first_place(path, from_start)
         self._places: list[Place] = list(self._restore)
@@ -271,7 +258,7 @@ class LogFile:
             severity=said.severity,
             action=said.action,
             proof=said.proof,
-            trusted=event.trusted and self._kernel,
+            trusted=event.trusted,
             rule=said.rule,
             message=event.message,
             node=node,
