@@ -35,9 +35,8 @@ def group(findings: Mapping[str, Finding], fleet: Fleet, policy: Policy) -> list
     by_node: dict[str, list[Finding]] = defaultdict(list)
     for key, finding in adverse.items():
         if key not in taken:
-            by_node[str(finding.component) if finding.component.kind == "source" else finding.component.node].append(
-                finding
-            )
+            where = finding.component
+            by_node[where.node if where.of_node else str(where)].append(finding)
     incidents.extend(_node_incident(name, members) for name, members in by_node.items())
     return sorted(incidents, key=lambda i: (ORDER.index(i.severity), i.since, i.key))
 
@@ -85,14 +84,14 @@ def _domain_incident(domain: tuple[str, str, str], members: list[Finding], fleet
 def _node_incident(name: str, members: list[Finding]) -> Incident:
     first = min(members, key=lambda f: (ORDER.index(f.severity), f.since))
     more = f" and {len(members) - 1} more" if len(members) > 1 else ""
-    is_node = first.component.kind != "source"
+    is_node = first.component.of_node
     return Incident(
         key=incident_key(name),
         title=f"{name}: {first.summary}{more}",
         severity=_worst(members),
         since=min(f.since for f in members),
         findings=tuple(f.key for f in members),
-        nodes=(first.component.node,) if is_node and first.component.node else (),
+        nodes=(first.component.node,) if is_node else (),
         origin=name if not is_node else "",
         explanation=first.summary,
     )

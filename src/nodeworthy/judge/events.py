@@ -137,6 +137,11 @@ def _still_valid(
     return replace(heard, total=len(lines), first_at=lines[0].at, lines=lines) if lines else None
 
 
+def _where(event: LogEvent) -> str:
+    place = event.component or event.host
+    return place if event.gpu is None else f"gpu{event.gpu} at {place}"
+
+
 def _finding(check: Check, component: ComponentRef, heard: Heard) -> Finding | None:
     match = check.event
     assert match is not None
@@ -162,7 +167,7 @@ def _finding(check: Check, component: ComponentRef, heard: Heard) -> Finding | N
         severity=check.severity,
         confidence=1.0,
         since=since,
-        summary=f"{check.title} ({last.component or last.host}{times_said})",
+        summary=f"{check.title} ({_where(last)}{times_said})",
         evidence=tuple(
             Evidence(f"{e.kind} {e.code}", e.message[:LONGEST_MESSAGE], e.source or "log", e.at) for e in shown
         ),

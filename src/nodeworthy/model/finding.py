@@ -51,9 +51,10 @@ class Locality(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ComponentRef:
-    """A component of a node, or of the fleet. `kind`: node | gpu | nic | switch | source | fleet …
+    """A component of a node, or something beside the nodes. `kind`: node | gpu | nic | source | identity | self …
 
-    `index` is the GPU index, port or device name; empty for the node itself.
+    `index` is the GPU index, port or device name; empty for the node itself. What is no part of a node has its name
+    in `node` or in `index` alone.
     """
 
     node: str
@@ -61,7 +62,16 @@ class ComponentRef:
     index: str = ""
 
     def __str__(self) -> str:
-        return self.node if self.kind == "node" else f"{self.node}/{self.kind}{self.index}"
+        if self.kind == "node":
+            return self.node
+        if self.node and self.index:
+            return f"{self.node}/{self.kind}{self.index}"
+        return f"{self.kind}:{self.node or self.index}"
+
+    @property
+    def of_node(self) -> bool:
+        """Whether this is a node or a part of one."""
+        return self.kind == "node" or bool(self.node and self.index)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any
 
 Expectation = float | int | str | bool
 
@@ -83,3 +84,16 @@ class Fleet:
     def domain(self, kind: str, name: str) -> tuple[str, ...]:
         """The nodes known to be in one failure domain."""
         return tuple(n.name for n in self.nodes.values() if n.domains.get(kind) == name)
+
+
+def fleet_from_plain(plain: Mapping[str, Any]) -> Fleet:
+    """The fleet that `dataclasses.asdict` was taken of: as the record keeps old revisions."""
+    classes = {name: NodeClass(**fields) for name, fields in plain["classes"].items()}
+    nodes = {
+        name: Node(**{**fields, "names": Names(**_tuples(fields["names"]))}) for name, fields in plain["nodes"].items()
+    }
+    return Fleet(plain["name"], classes, nodes)
+
+
+def _tuples(names: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in names.items()}

@@ -49,6 +49,7 @@ class Engine:
         clock: Clock,
         interval_s: float,
         beat: Callable[[], None],
+        keep_world: Callable[[World, float], None],
         fleet_of: Callable[[SchedulerSnapshot], Fleet] | None = None,
         on_turn: Callable[[Picture, TurnHealth], None] | None = None,
     ) -> None:
@@ -61,6 +62,7 @@ class Engine:
         self._clock = clock
         self._beat = beat
         self._fleet_of = fleet_of
+        self._keep_world = keep_world
         self._on_turn = on_turn
         self._awake = asyncio.Event()
 
@@ -98,7 +100,10 @@ class Engine:
     def _turn_and_commit(self, seen: Seen, now: float) -> Picture:
         self.world = self._world_for(seen)
         after = turn(self.world, self.picture, seen, now)
-        self._store.commit_turn(changes(self.picture, after))
+        with self._store.transaction():
+            if after.world is not self.picture.world or not self.picture.number:
+                self._keep_world(after.world, now)
+            self._store.commit_turn(changes(self.picture, after))
         return after
 
     def _world_for(self, seen: Seen) -> World:

@@ -36,7 +36,7 @@ def _ourselves(health: TurnHealth, loops: Sequence[LoopView]) -> Iterator[NeedVi
 
 def _incidents(picture: Picture) -> Iterator[NeedView]:
     for incident in picture.incidents:
-        if incident.severity in MATTERS and not incident.origin.startswith("source"):
+        if incident.severity in MATTERS and not incident.origin.startswith("source:"):
             subject = fold(incident.nodes) if incident.nodes else incident.origin
             command = f"nodeworthy incident show {incident.key}"
             yield NeedView(incident.severity, "incident", subject, incident.title, incident.since, command)

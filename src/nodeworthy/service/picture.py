@@ -16,6 +16,7 @@ from nodeworthy.decide.policy import Policy
 from nodeworthy.judge.events import EventState
 from nodeworthy.judge.frames import Frames
 from nodeworthy.judge.judge import JudgeState
+from nodeworthy.judge.locate import EMPTY
 from nodeworthy.judge.reasons import Reasons
 from nodeworthy.judge.unknown import UnknownGroup
 from nodeworthy.model.catalogue import Catalogue
@@ -51,7 +52,7 @@ class World:
 class Picture:
     """`findings` and `holds` by finding key, `marks`, `statuses`, `transitions` and `jobs` by node.
 
-    `answers`: kind → a Boolean column per check, a row per component (null: unknown).
+    `answers`: kind → a Boolean column per check, a row per component (null: unknown). `places`: where each GPU is.
     """
 
     number: int
@@ -61,6 +62,7 @@ class Picture:
     frames: Frames
     judged: JudgeState
     events: EventState
+    places: pl.DataFrame = field(default_factory=EMPTY.clone)
     answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     findings: Mapping[str, Finding] = field(default_factory=dict)
     unknown: tuple[UnknownGroup, ...] = ()

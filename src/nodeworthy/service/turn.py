@@ -18,7 +18,9 @@ from nodeworthy.decide.status import statuses
 from nodeworthy.judge.answers import blind_nodes
 from nodeworthy.judge.events import judge_events
 from nodeworthy.judge.frames import build
+from nodeworthy.judge.identities import identity_findings
 from nodeworthy.judge.judge import judge
+from nodeworthy.judge.locate import locate, places
 from nodeworthy.judge.sources import silent_findings
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, jobs_by_node, transitions
@@ -33,9 +35,12 @@ def turn(world: World, before: Picture, sight: Seen, now: float) -> Picture:
     frames = build(world.fleet, world.catalogue, seen.batches, now, down=seen.down(now))
     judged = judge(world.catalogue, frames, before.judged, now)
     boots = {name: node.boot_at for name, node in nodes.items() if node.boot_at is not None}
+    where = places(frames, before.places)
+    seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)
     happened = judge_events(world.catalogue, seen.events, before.events, now, boots=boots)
-    findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent)}
+    doubts = identity_findings(world.resolver, seen.sources.values(), before.findings, now)
+    findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
     incidents = tuple(group(findings, world.fleet, world.policy))
@@ -47,7 +52,7 @@ def turn(world: World, before: Picture, sight: Seen, now: float) -> Picture:
     return replace(
         before,
         number=before.number + 1, at=now, seen=seen, world=world, frames=frames,
-        judged=judged.state, answers=judged.answers, unknown=judged.unknown, events=happened.state,
+        places=where, judged=judged.state, answers=judged.answers, unknown=judged.unknown, events=happened.state,
         findings=findings, incidents=incidents, holds=holds, marks=marks, statuses=words,
         transitions=transitions(seen.scheduler, before.transitions, now), jobs=jobs_by_node(seen.scheduler),
     )  # fmt: skip

@@ -40,7 +40,7 @@ from nodeworthy.service.picture import Picture
 from nodeworthy.service.views import LoopView
 from nodeworthy.wiring import selfchecks
 from nodeworthy.wiring.settings import Exporters, Logs, Settings
-from nodeworthy.wiring.world import first_picture, fleet_of, load_world
+from nodeworthy.wiring.world import first_picture, fleet_of, load_world, save_world
 
 log = logging.getLogger("nodeworthy")
 
@@ -82,6 +82,7 @@ class _Site:
             clock=self.clock,
             interval_s=settings.turn.interval,
             beat=lambda: self.deadman.beat("turn"),
+            keep_world=lambda world, now: save_world(world, store, now),
             fleet_of=None if declared else fleet_of,
             on_turn=self._turn_made,
         )

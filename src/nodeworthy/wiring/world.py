@@ -12,10 +12,11 @@ from nodeworthy.errors import NotKnown
 from nodeworthy.judge.events import EventState, judge_events
 from nodeworthy.judge.frames import build
 from nodeworthy.judge.judge import JudgeState
-from nodeworthy.model.fleet import Fleet
+from nodeworthy.model.fleet import Fleet, fleet_from_plain
 from nodeworthy.model.identity import Resolver
 from nodeworthy.model.record import Memory, Revision
 from nodeworthy.model.scheduler import SchedulerSnapshot
+from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.ports import Store
 from nodeworthy.service.picture import Picture, World
@@ -24,6 +25,8 @@ from nodeworthy.wiring.settings import Settings
 
 # events older than this are not taken up again after a restart; every check's own expiry is shorter or needs a boot
 EVENTS_KEPT_S = 30 * 86400.0
+LAST_FLEET = "last fleet"
+MOST_STATES = 100_000
 
 
 def fleet_of(scheduler: SchedulerSnapshot) -> Fleet:
@@ -38,11 +41,22 @@ def load_world(settings: Settings, store: Store) -> tuple[World, bool]:
     except NotKnown:
         if settings.fleet is not None:
             raise
-        fleet, declared = Fleet("", {}, {}), False
+        fleet, declared = _last_listed(store), False
     policy = Policy(settings.policy.settle, settings.policy.shared_nodes, settings.policy.shared_share)
     catalogue = load_catalogue(settings.catalogue)
     world = World(fleet, catalogue, policy, shipped_reasons(), Resolver(fleet))
     return world, declared
+
+
+def _last_listed(store: Store) -> Fleet:
+    """The fleet that the scheduler listed when we last ran; empty where we never did."""
+    digest = store.note(LAST_FLEET)
+    if not isinstance(digest, str):
+        return Fleet("", {}, {})
+    try:
+        return fleet_from_plain(store.revision("fleet", digest).content)
+    except NotKnown:
+        return Fleet("", {}, {})
 
 
 def first_picture(world: World, memory: Memory, store: Store, now: float) -> Picture:
@@ -68,10 +82,21 @@ def first_picture(world: World, memory: Memory, store: Store, now: float) -> Pic
         findings=memory.findings,
         holds={hold.because[0]: hold for hold in memory.holds.values() if hold.because},
         transitions=memory.states,
+        statuses=_last_statuses(store),
     )
 
 
-def save_revisions(world: World, store: Store, now: float) -> None:
+def _last_statuses(store: Store) -> dict[str, NodeStatus]:
+    """The last word on each node that the ledger has."""
+    found: dict[str, NodeStatus] = {}
+    for entry in store.entries(limit=MOST_STATES, kinds=("node.state",), newest=True):
+        state = NodeState(str(entry.data["to"]))
+        found[entry.subject] = NodeStatus(entry.subject, state, entry.summary, since=entry.at)
+    return found
+
+
+def save_world(world: World, store: Store, now: float) -> None:
     """Keep the content of what decisions rest on, so that an old decision can be looked at again."""
     store.save_revision(Revision("fleet", world.fleet.revision, now, asdict(world.fleet)))
     store.save_revision(Revision("policy", world.policy.revision, now, asdict(world.policy)))
+    store.set_note(LAST_FLEET, world.fleet.revision)

@@ -1,0 +1,45 @@
+"""Doubts about who is who, as findings: declared conflicts, and names that a source says and nobody declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from nodeworthy.model.finding import Finding
+from nodeworthy.model.identity import NameKind, Resolver
+
+
+class Speaker(Protocol):
+    """A source, and the names it said that resolve to no node."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def unknown_names(self) -> tuple[str, ...]: ...
+
+
+NAME_KINDS: Mapping[str, NameKind] = {
+    "log": NameKind.SYSLOG,
+    "exporter": NameKind.EXPORTER,
+    "prometheus": NameKind.EXPORTER,
+}
+MOST = 50  # names of one source that become findings of their own; the source's own page lists the rest
+
+
+def identity_findings(
+    resolver: Resolver, sources: Iterable[Speaker], previous: Mapping[str, Finding], now: float
+) -> list[Finding]:
+    """One finding a doubt. They blame no node and hold nothing."""
+    doubts = list(resolver.doubts())
+    for source in sources:
+        kind = NAME_KINDS.get(source.kind)
+        if kind is not None and source.unknown_names:
+            doubts += resolver.unknown(kind, source.unknown_names[:MOST], source=source.name)
+    found = []
+    for doubt in doubts:
+        finding = doubt.finding(now)
+        before = previous.get(finding.key)
+        found.append(doubt.finding(before.since) if before else finding)
+    return found
