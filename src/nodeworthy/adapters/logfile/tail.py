@@ -3,6 +3,7 @@
 Each `read` looks at the path once. What it may find, and what it does:
 - the same file, longer: read the new whole lines; a last line without its end waits;
 - the same file, but shorter or with other bytes where we stood (copytruncate): finish the copy beside it, start anew;
+- another file under the name with the same content and perhaps more (rsync): go on in it;
 - another file under the name (rename and create): finish the old one, which stays open, start the new one at 0; the
   old one is looked at for a minute more, because a syslog server writes to it until it is told;
 - no file: an error, unless one is still open; "there is nothing" and "I cannot see" differ.
@@ -185,8 +186,14 @@ class LogFile:
             self._open.append(Open(*found, until=self._soon()))
 
     def _renamed(self, current: Open) -> None:
+        file = self._opened()
+        if current.offset and current.place.is_in(file):
+            # written anew with the same content (rsync, an editor): not a new log
+            current.file.close()
+            current.file = file
+            return
         current.until = self._soon()
-        self._open.append(Open(self._opened(), 0))
+        self._open.append(Open(file, 0))
 
     def _truncated(self, current: Open) -> None:
         """copytruncate: what we had not read yet is in the copy, if there is one."""
