@@ -248,6 +248,16 @@ def test_restart_goes_on(path: Path, clock: HandClock) -> None:
     assert numbers(log) == []
 
 
+def test_close_and_go_on(path: Path, clock: HandClock) -> None:
+    """After `close` reading goes on where it stood."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    assert numbers(log) == [1]
+    log.close()
+    append(path, line(2))
+    assert numbers(log) == [2]
+
+
 @pytest.mark.parametrize("compress", [False, True], ids=["plain", "gz"])
 def test_restart_after_two_rotations(path: Path, clock: HandClock, compress: bool) -> None:
     """Two rotations while we were down: the rest of the oldest, all of the next, then the present file."""

@@ -124,6 +124,12 @@ class LogFile:
         """Where reading stands: store it in the transaction that stores what was read."""
         return {"path": str(self.path), "places": [place.as_dict() for place in self._places]}
 
+    def close(self) -> None:
+        """Let go of the files. The cursor stays as it is."""
+        for file in self._open:
+            file.file.close()
+        self._open, self._restore = [], list(self._places)
+
     def _read(self) -> list[LogEvent]:
         self._look()
         events: list[LogEvent] = []
