@@ -184,6 +184,13 @@ def test_text_inside_a_kernel_message_is_not_the_driver(message: str) -> None:
     assert event is None or event.verdict.kind != "xid"
 
 
+@pytest.mark.parametrize("device", ["sr0", "fd0", "loop3"])
+def test_virtual_media_are_no_disks(device: str) -> None:
+    """Errors of a BMC's virtual drive, a floppy or a loop device say nothing about the node's disks."""
+    assert said(f"Buffer I/O error on dev {device}, logical block 0, async page read") is None
+    assert said(f"I/O error, dev {device}, sector 0 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2") is None
+
+
 def test_a_process_named_like_an_xid() -> None:
     """Fifteen characters of process name are enough for the prefix of an Xid, and not for a code."""
     event = said("NVRM: Xid (PCI:[123]: segfault at 0 ip 0 sp 0 error 4 in libc.so.6[0+1]")
