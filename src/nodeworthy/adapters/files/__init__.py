@@ -1,1 +1,1 @@
-"""Files that come with the package or that a site writes: read, layered, handed on as plain mappings."""
+"""Files that people write and keep: the fleet file and what it is imported from."""
