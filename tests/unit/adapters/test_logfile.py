@@ -190,6 +190,18 @@ def test_last_line_of_a_rotated_file_without_its_end(path: Path, clock: HandCloc
     assert numbers(log) == [2]
 
 
+def test_a_file_that_is_written_anew(path: Path, clock: HandClock) -> None:
+    """A copy that rsync puts in the place of the old one, with more in it, is not replayed."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    assert numbers(log) == [1]
+    for number in (2, 3):
+        copy = path.with_name(".kern.log.tmp")
+        copy.write_text(path.read_text() + line(number))
+        copy.rename(path)
+        assert numbers(log) == [number]
+
+
 def test_copytruncate(path: Path, clock: HandClock) -> None:
     """Lines written between our last look and the truncation are found in the copy."""
     append(path, line(1))
@@ -234,6 +246,16 @@ def test_restart_goes_on(path: Path, clock: HandClock) -> None:
     assert numbers(log) == [2]
     log = restart(log, path, clock)
     assert numbers(log) == []
+
+
+def test_close_and_go_on(path: Path, clock: HandClock) -> None:
+    """After `close` reading goes on where it stood."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    assert numbers(log) == [1]
+    log.close()
+    append(path, line(2))
+    assert numbers(log) == [2]
 
 
 @pytest.mark.parametrize("compress", [False, True], ids=["plain", "gz"])

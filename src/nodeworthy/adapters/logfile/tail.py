@@ -3,6 +3,7 @@
 Each `read` looks at the path once. What it may find, and what it does:
 - the same file, longer: read the new whole lines; a last line without its end waits;
 - the same file, but shorter or with other bytes where we stood (copytruncate): finish the copy beside it, start anew;
+- another file under the name with the same content and perhaps more (rsync): go on in it;
 - another file under the name (rename and create): finish the old one, which stays open, start the new one at 0; the
   old one is looked at for a minute more, because a syslog server writes to it until it is told;
 - no file: an error, unless one is still open; "there is nothing" and "I cannot see" differ.
@@ -123,6 +124,12 @@ class LogFile:
         """Where reading stands: store it in the transaction that stores what was read."""
         return {"path": str(self.path), "places": [place.as_dict() for place in self._places]}
 
+    def close(self) -> None:
+        """Let go of the files. The cursor stays as it is."""
+        for file in self._open:
+            file.file.close()
+        self._open, self._restore = [], list(self._places)
+
     def _read(self) -> list[LogEvent]:
         self._look()
         events: list[LogEvent] = []
@@ -185,8 +192,14 @@ class LogFile:
             self._open.append(Open(*found, until=self._soon()))
 
     def _renamed(self, current: Open) -> None:
+        file = self._opened()
+        if current.offset and current.place.is_in(file):
+            # written anew with the same content (rsync, an editor): not a new log
+            current.file.close()
+            current.file = file
+            return
         current.until = self._soon()
-        self._open.append(Open(self._opened(), 0))
+        self._open.append(Open(file, 0))
 
     def _truncated(self, current: Open) -> None:
         """copytruncate: what we had not read yet is in the copy, if there is one."""
