@@ -14,11 +14,10 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY)]
 
-from tests.record_samples import AT, entry, finding, state  # noqa: E402
-
 from nodeworthy.model.record import Outcome  # noqa: E402
 from nodeworthy.record.backup import back_up, verify  # noqa: E402
 from nodeworthy.record.store import open_store  # noqa: E402
+from tests.record_samples import AT, entry, finding, state  # noqa: E402
 
 NODES = [f"n{number:05}" for number in range(10_000)]
 

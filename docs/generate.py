@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from docs.tree import Leaf, leaves
 
+from docs.tree import Leaf, leaves
 from nodeworthy import errors
 from nodeworthy.adapters.files.catalogue import load as load_catalogue
 from nodeworthy.api.app import create_app

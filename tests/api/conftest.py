@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serving import serving
-from tests.views_in_memory import MemoryViews
 
 from nodeworthy.api.app import create_app
 from nodeworthy.cli.client import Client
+from tests.serving import serving
+from tests.views_in_memory import MemoryViews
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from dataclasses import replace
 from http.client import HTTPResponse
 
 import pytest
-from tests.views_in_memory import MemoryViews, entries
 
 from nodeworthy.api.app import _HEARTBEAT_LOOKS, _stream
 from nodeworthy.cli.client import Client, connect
+from tests.views_in_memory import MemoryViews, entries
 
 
 @contextmanager

@@ -8,12 +8,12 @@ from urllib.parse import quote
 import httpx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.views_in_memory import NODES, MemoryViews, node
 
 from nodeworthy.api import pages
 from nodeworthy.api.app import create_app
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.status import NodeState
+from tests.views_in_memory import NODES, MemoryViews, node
 
 APP = create_app(MemoryViews())
 

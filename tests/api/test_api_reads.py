@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.views_in_memory import NOW, XID, MemoryViews, node
 
 from nodeworthy.cli.client import Client, connect
 from nodeworthy.errors import BadRequest, NotKnown
 from nodeworthy.model.status import NodeState
+from tests.views_in_memory import NOW, XID, MemoryViews, node
 
 READS = (
     "/v1/about",

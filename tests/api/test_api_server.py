@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI, Request
-from tests.serving import serving
-from tests.views_in_memory import MemoryViews
 
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, peer, serve, tcp_listener
@@ -25,6 +23,8 @@ from nodeworthy.cli.client import Client, connect
 from nodeworthy.errors import BadRequest, NotAllowed
 from nodeworthy.service.deadman import DeadMan
 from nodeworthy.service.metrics import Metrics
+from tests.serving import serving
+from tests.views_in_memory import MemoryViews
 
 
 def test_socket_is_for_owner_and_group(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
-from tests.record_samples import AT, entry, event, finding, hold, state, unknown_finding
 
 from nodeworthy.errors import Garbled, NodeworthyError, NotKnown
 from nodeworthy.model.hold import HoldState
 from nodeworthy.model.record import Boot, Outcome, Revision, SourceHealth, SourceState
 from nodeworthy.record import tables
 from nodeworthy.record.store import SqlStore, open_store
+from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
+from tests.record_samples import AT, entry, event, finding, hold, state, unknown_finding
 
 
 @pytest.fixture(params=["sqlite", "temporary", "postgresql"])
@@ -186,6 +186,18 @@ def test_a_failed_turn_leaves_nothing(store: SqlStore) -> None:
         store.commit_turn(broken)
     assert (store.load(), store.entries(), store.events()) == before
     assert store.append([entry()])[0].sequence == 3
+
+
+def test_a_failed_call_in_a_transaction_that_goes_on_leaves_nothing(store: SqlStore) -> None:
+    """A turn that fails inside an open transaction is undone alone; what came before and after it is kept."""
+    broken = replace(FULL, states=(replace(state(), at=None),))  # type: ignore[arg-type]
+    with store.transaction():
+        store.append([entry("before")])
+        with pytest.raises(NodeworthyError):
+            store.commit_turn(broken)
+        store.append([entry("after")])
+    assert [(e.sequence, e.subject) for e in store.entries()] == [(1, "before"), (2, "after")]
+    assert store.load().findings == {}
 
 
 def test_a_transaction_groups_calls_and_rolls_back_whole(store: SqlStore) -> None:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.contracts.test_store import FULL
-from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
-from tests.record_samples import AT, entry, finding
 
 from nodeworthy.errors import BadRequest, Garbled, NodeworthyError, NotAllowed
 from nodeworthy.model.record import Outcome, Revision
 from nodeworthy.record.backup import back_up, restore, verify
 from nodeworthy.record.store import SqlStore, open_store
+from tests.contracts.test_store import FULL
+from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
+from tests.record_samples import AT, entry, finding
 
 KINDS = ("sqlite", "postgresql")
 Place = Callable[[str], str]

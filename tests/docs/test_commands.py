@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 import pytest
-from docs.tree import Leaf, leaves
 
+from docs.tree import Leaf, leaves
 from nodeworthy.cli.main import cli
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from docs.generate import PAGES, REFERENCE, openapi
 from docs.tree import leaves
-
 from nodeworthy import errors
 from nodeworthy.adapters.files.catalogue import load
 from nodeworthy.cli.main import COMMANDS

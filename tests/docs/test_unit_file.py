@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from docs.tree import leaves
 
+from docs.tree import leaves
 from nodeworthy.cli.places import SYSTEM_SOCKET, SYSTEM_STATE
 from nodeworthy.wiring.config import DEFAULT
 

@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
 from labs.exporter import Exporters
 from labs.metrics_servers import NotHere, free_port, prometheus, until, victoria_metrics
-from tests.telemetry_words import SIGNALS, RealClock, cell, read, reason
-
 from nodeworthy.adapters.exposition.scrape import ScrapeTelemetry, Target
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import Refused, Unreachable
+from tests.telemetry_words import SIGNALS, RealClock, cell, read, reason
 
 NODES = ("n1", "n2", "n3")
 SERVERS = {"prometheus": prometheus, "victoria-metrics": victoria_metrics}
@@ -61,11 +61,12 @@ def all_well(world: World) -> Iterator[None]:
     world.lab.lab.values.clear()
 
 
-def test_it_says_what_the_exporters_say(world: World) -> None:
+@pytest.mark.parametrize("federate", [False, True], ids=["query", "federate"])
+def test_it_says_what_the_exporters_say(world: World, federate: bool) -> None:
     """Through the server come the same rows and values as from the pages themselves."""
     pages = [Target(world.lab.page_url(n, kind), n) for n in NODES for kind in ("dcgm", "node")]
     direct = read(ScrapeTelemetry(pages, SIGNALS, resolve, RealClock()))
-    through = read(world.telemetry())
+    through = read(world.telemetry(federate=federate))
     moving = ["seen", "energy", "gpu_temperature"]
     assert through.problems == ()
     for kind in ("gpu", "nic", "node"):
@@ -78,9 +79,10 @@ def test_undeclared_instances_are_listed(world: World) -> None:
     assert read(world.telemetry()).unknown_names == ("x9",)
 
 
-def test_seen_is_the_time_of_the_scrape(world: World) -> None:
+@pytest.mark.parametrize("federate", [False, True], ids=["query", "federate"])
+def test_seen_is_the_time_of_the_scrape(world: World, federate: bool) -> None:
     """Not of the question: it moves on with each scrape and lies in the past."""
-    first = read(world.telemetry())
+    first = read(world.telemetry(federate=federate))
     seen = cell(first, "gpu", "n1", "0", "seen")
     assert isinstance(seen, float) and time.time() - 10 < seen < time.time()
     until("the next scrape", lambda: cell(read(world.telemetry()), "gpu", "n1", "0", "seen") > seen)  # type: ignore[operator]
@@ -127,6 +129,26 @@ def test_a_query_that_is_refused_says_why(world: World) -> None:
     """A matcher that is no PromQL: the server's own words reach the user."""
     with pytest.raises(Refused, match="HTTP status 4"):
         read(world.telemetry(matchers='job="'))
+
+
+def test_a_dead_exporter_is_gone_from_federation(world: World) -> None:
+    """There a series ends with its exporter: the nodes that are missing are said."""
+    telemetry = world.telemetry(federate=True)
+    assert set(read(telemetry).frames["gpu"]["node"]) == set(NODES)
+    world.lab.lab.lie("n2", "down")
+    died = time.time()
+
+    def gone_or_old() -> bool:
+        frame = read(telemetry).frames["gpu"].filter(node="n2")
+        return frame.height == 0 or time.time() > died + 4
+
+    until("the end of n2", gone_or_old)
+    batch = read(telemetry)
+    rows = batch.frames["gpu"].filter(node="n2")
+    if rows.height:  # kept for a while by servers without staleness marks, and then with its own time
+        assert rows["seen"].max() <= died + 1  # type: ignore[operator]
+    else:
+        assert any("gpu data of 1 nodes were there before: n2" in p for p in batch.problems)
 
 
 def test_a_wrong_path_and_a_dead_server_are_told_apart(world: World, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.postgres import Server, postgres_server  # noqa: F401  (fixture)
 
 from nodeworthy.record.store import open_store
+from tests.postgres import Server, postgres_server  # noqa: F401  (fixture)
 
 REPOSITORY = Path(__file__).parents[2]
 # each turn opens 20 findings of its own and closes those of the turn before, and moves the cursor; says so when it is done
@@ -98,9 +98,8 @@ def test_a_store_survives_kill_9_at_any_instant(url: str) -> None:
 
 def test_a_store_goes_on_after_its_server_was_restarted(postgres_server: Server) -> None:  # noqa: F811
     """When PostgreSQL is stopped the store says that it cannot be reached; when it is back, work goes on."""
-    from tests.record_samples import entry
-
     from nodeworthy.errors import Unreachable
+    from tests.record_samples import entry
 
     store = open_store(postgres_server.database())
     store.append([entry()])

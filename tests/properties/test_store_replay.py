@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.record_samples import AT, event, finding, hold, state
 
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import HoldState
@@ -15,6 +14,7 @@ from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Outcome
 from nodeworthy.record.backup import back_up, restore
 from nodeworthy.record.store import SqlStore, open_store
+from tests.record_samples import AT, event, finding, hold, state
 
 NODES = [f"n{i}" for i in range(5)]
 subset = st.sets(st.sampled_from(NODES))

@@ -56,8 +56,8 @@ def slurm(html: str | None, markdown: str | None, output: str, **options: object
     Reads with scontrol, sacct and sacctmgr, from any login node, without root, and writes nothing to Slurm. What could
     not be read is listed under "Not known" and never counted as zero. Exit code 6: a source failed, the rest stands.
     """
-    from nodeworthy.cli.audit_sources import Request, gather
     from nodeworthy.reports.audit.report import build
+    from nodeworthy.wiring.audit_sources import Request, gather
 
     request = Request.parse(**options)
     given, failed = gather(request, say=lambda text: click.echo(text, err=True))

@@ -56,9 +56,13 @@ def fleet() -> None:
 @output_options
 @click.pass_context
 def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
-    """Check the fleet file: all errors with file, line, field and remedy. Exit code 3 if there are any."""
-    from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
+    """Check the fleet file: all errors with file, line, field and remedy. Exit code 3 if there are any.
+
+    Names that more than one node claims are errors too: they would resolve to none of them.
+    """
     from nodeworthy.errors import BadFile
+    from nodeworthy.model.identity import Resolver
+    from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     path = find_fleet(fleet_file)
     problems: list[dict[str, Any]] = []
@@ -68,6 +72,16 @@ def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
         summary = (
             f"{path}: {len(declared.nodes):,} nodes in {len(declared.classes)} classes, revision {declared.revision}"
         )
+        problems = [
+            {
+                "file": str(path),
+                "line": None,
+                "field": doubt.subject,
+                "message": doubt.summary,
+                "remedy": "keep it for one",
+            }
+            for doubt in Resolver(declared).doubts()
+        ]
     except BadFile as error:
         names = ("file", "line", "field", "message", "remedy")
         problems = [{name: getattr(p, name) for name in names} for p in error.problems]
@@ -84,8 +98,8 @@ def check(ctx: click.Context, fleet_file: str | None, output: str) -> None:
 @output_options
 def show(fleet_file: str | None, output: str) -> None:
     """Show the classes with their nodes, and how many domains of each kind are known."""
-    from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
     from nodeworthy.model.nodeset import fold
+    from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     declared = load_fleet(find_fleet(fleet_file))
     kinds = sorted({kind for node in declared.nodes.values() for kind in node.domains})
@@ -110,7 +124,7 @@ def show(fleet_file: str | None, output: str) -> None:
 @output_options
 def nodes(selector: str | None, labels: tuple[str, ...], fleet_file: str | None, output: str) -> None:
     """List declared nodes: all, or those of SELECTOR (a node set), with -l those with a label or domain."""
-    from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
+    from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     declared = load_fleet(find_fleet(fleet_file))
     chosen = select(declared, selector, labels)
@@ -163,7 +177,7 @@ def fold(names: tuple[str, ...], output: str) -> None:
     """Fold names into one node set. Without NAMES, they are read from standard input, apart by space or comma."""
     from nodeworthy.model import nodeset
 
-    words = list(names) or sys.stdin.read().replace(",", " ").split() if not names else list(names)
+    words = names or sys.stdin.read().replace(",", " ").split()
     text = nodeset.fold(words)
     print_rows(
         [{"name": text}],

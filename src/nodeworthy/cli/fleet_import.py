@@ -61,8 +61,8 @@ def import_options(command: Command) -> Command:
 @click.pass_context
 def import_csv(ctx: click.Context, file: str, name: str | None, target: str, force: bool, output: str) -> None:
     """Import nodes from a CSV file with a header row: name, class or gpus, serial, rack, leaf, bmc …"""
-    from nodeworthy.adapters.files.fleet_csv import read_csv
     from nodeworthy.decide.fleet_import import fleet_from
+    from nodeworthy.wiring.fleet_files import read_csv
 
     listed, notes = read_csv(file)
     _write_import(ctx, fleet_from(name or Path(file).stem, listed), notes, target, force, output)
@@ -98,8 +98,7 @@ def import_slurm(
 
 def _write_import(ctx: click.Context, made: Fleet, notes: Iterable[str], target: str, force: bool, output: str) -> None:
     """Write an imported fleet, unless a different file is there already: then show what would change."""
-    from nodeworthy.adapters.files.fleet import read_text
-    from nodeworthy.adapters.files.fleet_write import fleet_text, write_file
+    from nodeworthy.wiring.fleet_files import fleet_text, read_text, write_file
 
     for note in notes:
         click.echo(f"note: {note}", err=True)
@@ -166,7 +165,7 @@ def diff_options(command: Command) -> Command:
 @click.pass_context
 def diff_csv(ctx: click.Context, file: str, fleet_file: str | None, write: bool, prune: bool, output: str) -> None:
     """Compare the fleet file with a CSV file."""
-    from nodeworthy.adapters.files.fleet_csv import read_csv
+    from nodeworthy.wiring.fleet_files import read_csv
 
     listed, notes = read_csv(file)
     _diff(ctx, listed, "", notes, fleet_file, write, prune, output)
@@ -205,10 +204,9 @@ def _diff(
     output: str,
 ) -> None:
     """Print the differences, gathered: nodes that changed alike are one row."""
-    from nodeworthy.adapters.files.fleet import find_fleet, parse_fleet, read_text
-    from nodeworthy.adapters.files.fleet_write import fleet_text, write_file
     from nodeworthy.decide.fleet_diff import compare, merge
     from nodeworthy.model.nodeset import fold
+    from nodeworthy.wiring.fleet_files import find_fleet, fleet_text, parse_fleet, read_text, write_file
 
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
@@ -57,6 +57,7 @@ class Reading:
     zone: str | None
     boot: str | None
     from_kernel: bool
+    trust_tag: bool
     quiet: bool
     holds: int = 0
     problems: list[str] = field(default_factory=list)
@@ -76,16 +77,17 @@ class Reading:
         """All events of all files in order. A file that breaks off is a problem; the others are still read."""
         from nodeworthy.adapters.files.literals import finder
         from nodeworthy.adapters.files.log_source import DAMAGED, reference
-        from nodeworthy.cli.log_view import progress
+        from nodeworthy.cli.log_view import Watched
         from nodeworthy_node.log.scan import events
 
         grammar, find = self.grammar, finder(self.grammar.literals)
         zone, boot = self.known
         for name, stream in self.opened:
             known = reference(name, time.time(), zone, boot)
-            found: Iterable[Event] = events(stream, find, grammar, known, self.tally, trusted=self.from_kernel)
+            source = stream
             if sys.stderr.isatty() and not self.quiet and name != "-":
-                found = progress(found, self.tally, name, Path(name).stat().st_size, time.monotonic)
+                source = cast(BinaryIO, Watched(stream, name, Path(name).stat().st_size, time.monotonic))
+            found = events(source, find, grammar, known, self.tally, self.from_kernel, self.trust_tag)
             try:
                 with stream:
                     for event in found:
@@ -123,6 +125,9 @@ class Reading:
 @click.option("--boot", help="When the kernel's own counter was 0: a time, or `this` for this machine's boot.")
 @click.option("--from-kernel", is_flag=True, help="The input is the kernel's own output (dmesg -t): trust bare lines.")
 @click.option(
+    "--distrust-tag", is_flag=True, help="Do not trust text lines for the tag `kernel` alone: logger -t can write it."
+)
+@click.option(
     "--rules", "site_rules", type=click.Path(dir_okay=False), help="A site's own rules (TOML) above the built-in ones."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No summary of what was read on standard error.")
@@ -140,6 +145,7 @@ def classify(
     zone: str | None,
     boot: str | None,
     from_kernel: bool,
+    distrust_tag: bool,
     site_rules: str | None,
     quiet: bool,
 ) -> None:
@@ -152,7 +158,7 @@ def classify(
 
     if not files and sys.stdin.isatty():
         raise BadRequest("nothing to read", hint="name a log file, or pipe one in: dmesg | nodeworthy log classify -")
-    reading = Reading(files or ("-",), site_rules, zone, boot, from_kernel, quiet)
+    reading = Reading(files or ("-",), site_rules, zone, boot, from_kernel, not distrust_tag, quiet)
     events = reading.events(Wanted(kinds, roles, hosts, _since(since)))
     repeats = Repeats()
     output = "jsonl" if as_json else output

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -112,19 +111,23 @@ def counted(events: Iterable[Event]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: (order[row["severity"]], -row["count"]))
 
 
-def progress(
-    events: Iterable[Event], tally: Tally, name: str, size: int | None, monotonic: Callable[[], float]
-) -> Iterator[Event]:
-    """Say on a terminal how far a long file is, at most once a second."""
-    shown = monotonic()
-    for event in events:
-        now = monotonic()
-        if now - shown >= PROGRESS_S:
-            shown = now
-            part = f" ({100 * tally.bytes // size} %)" if size else ""
-            click.echo(f"\r{name}: {tally.bytes / 1e6:.0f} MB{part}, {tally.events} events", err=True, nl=False)
-        yield event
-    sys.stderr.flush()
+class Watched:
+    """A file that says on a terminal, at most once a second, how far reading it is."""
+
+    def __init__(self, stream: BinaryIO, name: str, size: int, monotonic: Callable[[], float]) -> None:
+        self._stream, self._name, self._size, self._monotonic = stream, name, size, monotonic
+        self._done = 0
+        self._shown = monotonic()
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._done += len(data)
+        now = self._monotonic()
+        if now - self._shown >= PROGRESS_S:
+            self._shown = now
+            part = f" of {self._size / 1e6:.0f}" if self._done <= self._size else ""
+            click.echo(f"\r{self._name}: {self._done / 1e6:.0f}{part} MB ", err=True, nl=False)
+        return data
 
 
 def talk(tally: Tally, repeats: int) -> str:

@@ -154,7 +154,9 @@ def _declare(fleet: Fleet, kind: str) -> pl.DataFrame:
         nodes += [node.name] * len(own)
         index += own
         classes += [node.node_class] * len(own)
-    rows = pl.DataFrame({"node": nodes, "index": index, "_class": classes}, schema_overrides={"_class": pl.String})
+    rows = pl.DataFrame(
+        {"node": nodes, "index": index, "_class": classes}, schema=dict.fromkeys(("node", "index", "_class"), pl.String)
+    )
     expected = {name: [c.attributes().get(name) for c in fleet.classes.values()] for name in attributes}
     table = {"_class": list(fleet.classes)} | {class_column(n): v for n, v in expected.items()}
     by_class = pl.DataFrame({n: _column(v) for n, v in table.items()})
@@ -213,6 +215,37 @@ def build(
     return Frames(now, fleet.revision, tables, notes)
 
 
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The last that a source said of each component, made by `latest`."""
+
+    source: str
+    at: float
+    frames: Mapping[str, pl.DataFrame]
+    problems: tuple[str, ...]
+    unknown_names: tuple[str, ...]
+
+
+def latest(previous: Reading | None, new: Reading) -> Reading:
+    """The new reading, and of components that it does not mention what was said before.
+
+    So a rack that falls silent grows stale, which is something else than never seen. The new row of a component
+    replaces the old one whole, also where its time stamp is odd: a stamp from the future must not win for ever.
+    """
+    if previous is None:
+        return new
+    frames = dict(previous.frames)
+    for kind, frame in new.frames.items():
+        before = _usable([frames[kind]]) if kind in frames else None
+        now = _usable([frame])
+        if before is None or before.is_empty() or _same_keys(now, before):
+            frames[kind] = now
+        else:
+            silent = before.join(now.select(KEY_COLUMNS), on=KEY_COLUMNS, how="anti", maintain_order="left")
+            frames[kind] = pl.concat([silent, now], how="diagonal_relaxed") if silent.height else now
+    return Latest(new.source, new.at, frames, new.problems, new.unknown_names)
+
+
 def _table(
     rows: pl.DataFrame,
     kind: str,
@@ -235,7 +268,7 @@ def _table(
             suppliers[name] = sources
             columns.append(_first_known([parts[s].values[name] for s in sources]))
         else:
-            columns.append(pl.repeat(None, rows.height, dtype=getattr(pl, DTYPES[signal.type]), eager=True).alias(name))
+            columns.append(pl.Series(name, dtype=getattr(pl, DTYPES[signal.type])).clear(rows.height))
     seen = [part.seen.alias(seen_column(source)) for source, part in parts.items()]
     return Table(rows.hstack([*columns, *seen]), parts, suppliers)
 
@@ -270,17 +303,25 @@ def _usable(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return good[0] if len(good) == 1 else pl.concat(good, how="diagonal_relaxed")
 
 
-def _align(rows: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
-    """The given values at the declared rows, in their order; the newest of several rows of one component."""
-    if given.height == rows.height and all((given[k] == rows[k]).all(ignore_nulls=False) for k in KEY_COLUMNS):
+def _align(rows: pl.DataFrame, given: pl.DataFrame, now: float) -> pl.DataFrame:
+    """The given values at the declared rows, in their order.
+
+    Of several rows of one component the newest that is not ahead of time; one ahead of time only if alone.
+    """
+    if _same_keys(given, rows):
         return given
-    newest = given.filter(pl.col("seen").is_finite()).sort("seen", maintain_order=True)
+    sane = pl.col("seen") <= now + FUTURE_TOLERANCE_S
+    newest = given.filter(pl.col("seen").is_finite()).sort([sane, "seen"], maintain_order=True)
     newest = newest.unique(KEY_COLUMNS, keep="last", maintain_order=True)
     return rows.select(KEY_COLUMNS).join(newest, on=KEY_COLUMNS, how="left", maintain_order="left")
 
 
+def _same_keys(a: pl.DataFrame, b: pl.DataFrame) -> bool:
+    return a.height == b.height and all((a[k] == b[k]).all(ignore_nulls=False) for k in KEY_COLUMNS)
+
+
 def _part(rows: pl.DataFrame, given: pl.DataFrame, signals: Mapping[str, Signal], now: float, down: bool) -> Part:
-    aligned = _align(rows, given)
+    aligned = _align(rows, given, now)
     names = [n for n in aligned.columns if n in signals]
     ages = sorted({signals[n].max_age_s for n in names}) or [120.0]
     seen = aligned["seen"]
@@ -301,7 +342,7 @@ def _losses(states: pl.Series, nodes: pl.Series) -> tuple[Loss, ...]:
     for state in REASONS:
         rows = (states == state).arg_true()
         if len(rows):
-            found.append(Loss(state, len(rows), tuple(dict.fromkeys(nodes.gather(rows.head(SAMPLE))))))
+            found.append(Loss(state, len(rows), tuple(dict.fromkeys(nodes[row] for row in rows.head(SAMPLE)))))
     return tuple(found)
 
 

@@ -111,7 +111,7 @@ class _Turn:
         true_rows = self.column.arg_true().to_list() if self.column.any() else []
         answers: dict[int, Answer] = dict.fromkeys(true_rows, True)
         others = [row for row in before if row not in answers]
-        answers.update(zip(others, self.column.gather(others).to_list(), strict=True))
+        answers.update((row, self.column[row]) for row in others)
         after: dict[int, RowState] = {}
         opening: list[int] = []
         for row, answer in answers.items():
@@ -186,7 +186,7 @@ def _answers(checks: Sequence[Check], frame: pl.DataFrame) -> tuple[pl.DataFrame
                 raise TypeError(f"{len(column)} answers of type {column.dtype} for {frame.height} rows")
         except Exception as error:  # noqa: BLE001  whatever it is, it is our error and not the node's
             broken[name] = f"{type(error).__name__}: {error}"
-            column = pl.repeat(None, frame.height, dtype=pl.Boolean, eager=True).alias(name)
+            column = pl.Series(name, dtype=pl.Boolean).clear(frame.height)
         columns.append(column)
     return pl.DataFrame(columns), broken
 

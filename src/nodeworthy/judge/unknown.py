@@ -74,7 +74,7 @@ def _sample(nodes: pl.Series, found: Mask) -> tuple[str, ...]:
     first = np.flatnonzero(found[:4096])[:SAMPLE]
     if len(first) < SAMPLE:
         first = np.flatnonzero(found)[:SAMPLE]
-    return tuple(dict.fromkeys(nodes.gather(first).to_list()))
+    return tuple(dict.fromkeys(nodes[int(row)] for row in first))
 
 
 def _why(check: Check, table: Table, mask: Mask) -> Iterator[tuple[UnknownReason, str, Mask]]:

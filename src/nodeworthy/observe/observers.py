@@ -74,7 +74,8 @@ class Observers:
     async def _ask(self, name: str, question: Awaitable[Answer]) -> Answer | None:
         """The answer, or None with the failure written down."""
         try:
-            answer = await asyncio.wait_for(question, HARD_LIMIT_S)
+            async with asyncio.timeout(HARD_LIMIT_S):
+                answer = await question
         except (NodeworthyError, OSError, TimeoutError) as error:
             problem = "; ".join(error.chain()) if isinstance(error, NodeworthyError) else (str(error) or "timed out")
             self._failed(name, problem)

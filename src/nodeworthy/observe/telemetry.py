@@ -62,8 +62,8 @@ def to_batch(
     reading = _Reading(samples, found, at)
     frames = {}
     for kind in KINDS:
-        columns = [reading.column(s) for s in signals if s.kind == kind]
-        if found.keys[kind] and any(c.present.any() for c in columns):
+        columns = [c for c in (reading.column(s) for s in signals if s.kind == kind) if c.present.any()]
+        if columns:
             frames[kind] = reading.frame(kind, columns)
     return TelemetryBatch(
         source=source,

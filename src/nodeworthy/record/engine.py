@@ -8,8 +8,10 @@ lock that `store` takes first (in READ COMMITTED, so that what was committed whi
 from __future__ import annotations
 
 import os
+import sqlite3
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,14 +80,24 @@ def writing(engine: sa.Engine) -> sa.Connection:
 
 
 def _make_file(path: Path) -> None:
-    """Nobody but us reads the record: it names users, hosts and jobs. SQLite gives its WAL the same mode."""
+    """Make a missing database, in WAL mode before anybody can see it: to switch an open one needs it alone, and
+    SQLite does not wait for that. Mode 0600, as the record names users and hosts; its WAL gets the same."""
     try:
+        if path.exists():
+            return
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError as error:
+        number, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            os.close(number)
+            with closing(sqlite3.connect(partial)) as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+            with suppress(FileExistsError):  # another was quicker
+                os.link(partial, path)
+        finally:
+            Path(partial).unlink()
+    except (OSError, sqlite3.Error) as error:
         raise Unreachable(
-            f"the store {path} cannot be made: {error.strerror}",
+            f"the store {path} cannot be made: {getattr(error, 'strerror', None) or error}",
             hint="name another place with --store or NODEWORTHY_STORE",
         ) from error
 

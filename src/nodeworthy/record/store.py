@@ -99,7 +99,8 @@ class SqlStore:
         """The connection of the open transaction, or of a new one that holds the write lock."""
         connection = self._open.get()
         if connection is not None:
-            yield connection
+            with translated(self.engine.url), connection.begin_nested():  # all or nothing, also when the outer goes on
+                yield connection
             return
         with translated(self.engine.url), writing(self.engine) as connection, connection.begin():
             lock = sa.select(tables.counters.c.value).where(tables.counters.c.name == tables.ledger.name)

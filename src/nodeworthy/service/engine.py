@@ -71,7 +71,8 @@ class Engine:
     async def run(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._awake.wait(), self.interval_s)
+                async with asyncio.timeout(self.interval_s):
+                    await self._awake.wait()
             self._awake.clear()
             await self.step()
             await self._clock.sleep(MIN_GAP_S)

@@ -53,7 +53,8 @@ FIRST_SIGHT_S = (
 def run(settings: Settings, *, once: bool = False) -> None:
     """Serve until SIGTERM or SIGINT; with `once`, read everything once, take one turn, print the status and end."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
     store = open_store(settings.store_url)
     try:
@@ -212,7 +213,7 @@ class _Site:
             zone=local_zone(),
             host=file.host,
             from_start=file.start == "beginning",
-            kernel=file.trusted,
+            trust_tag=file.trusted,
         )
 
     def _node_of(self, kind: NameKind) -> Callable[[str], str | None]:

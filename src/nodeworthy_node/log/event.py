@@ -7,6 +7,8 @@ from nodeworthy_node.log.when import iso_text
 
 ORIGIN, SYMPTOM, APPLICATION, UNKNOWN = "origin", "symptom", "application", "unknown"
 INFO, WARNING, ERROR, FATAL = "info", "warning", "error", "fatal"
+ROLES = (ORIGIN, SYMPTOM, APPLICATION, UNKNOWN)
+SEVERITIES = (INFO, WARNING, ERROR, FATAL)
 
 
 _NOTHING: Mapping[str, Any] = {}

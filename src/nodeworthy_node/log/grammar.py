@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from nodeworthy_node.log import sxid, xid
-from nodeworthy_node.log.event import UNKNOWN, Event, Verdict
+from nodeworthy_node.log.event import ROLES, SEVERITIES, UNKNOWN, Event, Verdict
 from nodeworthy_node.log.lines import Line
 
 # what is matched of one message; real kernel messages end at about 1 kB (LOG_LINE_MAX in kernel/printk)
@@ -66,6 +66,9 @@ class Grammar:
 
         Raises ValueError that names the rule and the field.
         """
+        for table in ("xid", "sxid"):
+            for code, entry in mapping[table].items():
+                _check_words(f"{table}.{code}", entry)
         return cls([_rule(entry) for entry in mapping["rules"]], mapping)
 
     @property
@@ -133,11 +136,20 @@ def _quoted(verdict: Verdict, line: Line) -> Verdict:
     return verdict._replace(role=UNKNOWN, action="none", proof="none", details=details)
 
 
+def _check_words(name: str, entry: Mapping[str, Any]) -> None:
+    """Roles and severities are closed lists: everything that follows from an event depends on them."""
+    for field, words in (("role", ROLES), ("severity", SEVERITIES)):
+        word = entry.get(field, words[-1])
+        if word not in words:
+            raise ValueError(f"{name}: {field}: {word!r} is none of {', '.join(words)}")
+
+
 def _rule(entry: Mapping[str, Any]) -> Rule:
     name = str(entry.get("id", "?"))
     missing = [key for key in ("id", "kind", "literals", "pattern", "transport", "meaning") if not entry.get(key)]
     if missing:
         raise ValueError(f"log rule {name}: {', '.join(missing)} is missing")
+    _check_words(f"log rule {name}", entry)
     try:
         pattern = re.compile(entry["pattern"])
     except re.error as error:

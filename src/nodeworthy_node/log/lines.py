@@ -38,7 +38,7 @@ _CLASSIC = re.compile(rf"(?:(\d{{4}}) )?({_MONTH}) +(\d{{1,2}})(?: (\d{{4}}))? (
 _VERSION = re.compile(r"1 (?=\d{4}-|- )")
 _5424 = re.compile(r"(\S+) (\S+) (\S+) (?:\S+) (?:-|(?:\[[^\]]*\])+)(?: |$)")
 _TAG = r"([^\s:\[\]]{1,128})(?:\[([^\]\s]{1,20})\])?: ?"
-_HOST_TAG = re.compile(rf"(\S{{1,255}}) +(?:({_FACILITIES})\.(?:{_LEVELS}) +)?{_TAG}")
+_HOST_TAG = re.compile(rf"(\w[\w.:@%-]{{0,254}}) +(?:({_FACILITIES})\.(?:{_LEVELS}) +)?{_TAG}")
 _KERNEL_TAG = re.compile(r"kernel(?:\[([^\]\s]{1,20})\])?: ?")
 _SEL = re.compile(
     r" *[0-9a-fA-F]{1,8} \| +(\d\d)/(\d\d)/(\d{2,4}) *\| +(\d\d:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{3,4}))? +\| "
@@ -46,7 +46,10 @@ _SEL = re.compile(
 
 
 class Line(NamedTuple):
-    """One log line, taken apart. Empty text: the line does not say."""
+    """One log line, taken apart. Empty text: the line does not say.
+
+    `by_tag`: that the kernel wrote it is told by the tag alone, which `logger -t kernel` can write too.
+    """
 
     time: Optional[float]
     host: str
@@ -57,6 +60,7 @@ class Line(NamedTuple):
     note: str = ""
     uptime: Optional[float] = None
     boot_id: str = ""
+    by_tag: bool = False
 
 
 def parse(raw: bytes, reference: Reference) -> Line:
@@ -136,7 +140,7 @@ def _iso_line(text: str, found: "re.Match[str]", reference: Reference, kern: Opt
     date, clock, mark, fraction, zone = found.groups(default="")
     at = iso(date, clock, fraction, zone, reference)
     rest = text[found.end() :]
-    if kern is not None or mark == ",":
+    if mark == ",":
         # dmesg --time-format=iso: a comma before the fraction, and no host
         kernel = kern if kern is not None else True
         return Line(at.at, "", "kernel" if kernel else "", kernel, rest, "dmesg-iso", at.note)
@@ -160,7 +164,9 @@ def _bracketed(text: str, reference: Reference, kern: Optional[bool]) -> Line:
     if found is not None:
         date, clock, fraction, zone = found.groups(default="")
         at = iso(date, clock, fraction, zone, reference)
-        return Line(at.at, "", "", False, text[found.end() :], "bracketed", at.note)
+        uptime, message = _strip_uptime(text[found.end() :])
+        # a console server stamps what the kernel prints; anything else of this form is a program's own log
+        return Line(at.at, "", "", None if uptime is not None else False, message, "bracketed", at.note, uptime)
     found = _BRACKET_DATE.match(text)
     if found is not None:
         month, day, year, clock, fraction = found.groups(default="")
@@ -176,7 +182,8 @@ def _tagged(rest: str, at: Stamp, kern: Optional[bool], form: str) -> Line:
         bare = _KERNEL_TAG.match(rest)
         if bare is not None:
             uptime, message = _strip_uptime(rest[bare.end() :])
-            return Line(at.at, "", "kernel", _both(kern, bare.group(1) is None), message, form, at.note, uptime)
+            kernel = _both(kern, bare.group(1) is None)
+            return Line(at.at, "", "kernel", kernel, message, form, at.note, uptime, by_tag=kern is None)
         return Line(at.at, "", "", _both(kern, None), rest, form, at.note)
     host, facility, tag, pid = found.groups()
     if facility:
@@ -184,17 +191,18 @@ def _tagged(rest: str, at: Stamp, kern: Optional[bool], form: str) -> Line:
     tagged = tag == "kernel" and pid is None
     message = rest[found.end() :]
     uptime, message = _strip_uptime(message) if tagged else (None, message)
-    return Line(at.at, host, tag, _both(kern, tagged), message, form, at.note, uptime)
+    by_tag = tagged and kern is None
+    return Line(at.at, host, tag, _both(kern, tagged), message, form, at.note, uptime, by_tag=by_tag)
 
 
 def _bare(text: str, kern: Optional[bool]) -> Line:
+    none = "the line has no time"
     found = _KERNEL_TAG.match(text)
     if found is None:
-        return Line(None, "", "", kern, text, "bare", "the line has no time")
+        return Line(None, "", "", kern, text, "bare", none)
     uptime, message = _strip_uptime(text[found.end() :])
-    return Line(
-        None, "", "kernel", _both(kern, found.group(1) is None), message, "bare", "the line has no time", uptime
-    )
+    kernel = _both(kern, found.group(1) is None)
+    return Line(None, "", "kernel", kernel, message, "bare", none, uptime, by_tag=kern is None)
 
 
 def _sel(text: str, found: "re.Match[str]", reference: Reference) -> Line:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from nodeworthy_node.log.event import ERROR, FATAL, INFO, ORIGIN, SYMPTOM, UNKNOWN, WARNING, Verdict
+from nodeworthy_node.log.event import ERROR, ORIGIN, SEVERITIES, SYMPTOM, UNKNOWN, WARNING, Verdict
 
 _LINK5 = re.compile(
     r"(?P<unit>[A-Z][A-Z0-9_/]*)\s+(?P<fatality>Fatal|Nonfatal)\s+XC(?P<cross>\d)\s+i(?P<injected>\d)"
@@ -17,7 +17,6 @@ _LINK5 = re.compile(
 )
 _REGISTERS = re.compile(r"link (?P<link>-?\d+) ?\((?P<words>0x[0-9a-fA-F]+(?:, ?0x[0-9a-fA-F]+)*)\)")
 LINK_DOWN = ("NETIR_LINK_DOWN", "NETIR_LINK_EVT")
-_RANK = (INFO, WARNING, ERROR, FATAL)
 
 
 def decode_link5(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Verdict:
@@ -60,7 +59,7 @@ def _link5_entry(
 
 
 def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: bool, status: Optional[int]) -> Verdict:
-    """The fatal bit of the line promotes; the table never makes less of it, unless it names this status."""
+    """The fatal bit of the line promotes; the table never makes less of it."""
     if entry is None:
         return base._replace(
             role=ORIGIN if fatal else UNKNOWN,
@@ -68,7 +67,7 @@ def _meant(base: Verdict, entry: Optional[Mapping[str, Any]], fatal: bool, statu
             action="reset-gpu" if fatal else "observe",
         )
     severity, action, role = entry["severity"], entry["action"], entry["role"]
-    if fatal and _RANK.index(severity) < _RANK.index(ERROR) and not entry.get("never_promote", False):
+    if fatal and SEVERITIES.index(severity) < SEVERITIES.index(ERROR):
         severity, action = ERROR, "reset-gpu"
     details = dict(base.details)
     if entry.get("suspect"):
@@ -99,12 +98,15 @@ def decode_registers(base: Verdict, rest: str, tables: Mapping[str, Any]) -> Ver
     if not hits:
         return base._replace(details=details)
     details["bits"] = [entry["meaning"] for entry in hits]
-    worst = max(hits, key=lambda entry: (entry["role"] != SYMPTOM, _RANK.index(entry["severity"])))
-    severity = worst["severity"]
+    worst = max(hits, key=lambda entry: (entry["role"] != SYMPTOM, SEVERITIES.index(entry["severity"])))
+    severity, action = worst["severity"], worst["action"]
+    if "fatal error detected" in rest and SEVERITIES.index(severity) < SEVERITIES.index(ERROR):
+        # whatever the bit asks for in the long run, a link with a fatal error stays down until a reset
+        severity, action = ERROR, "reset-gpu"
     return base._replace(
         role=worst["role"],
         severity=severity,
-        action=worst["action"],
+        action=action,
         meaning=f"{base.meaning} {worst['meaning']}",
         details=details,
     )

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from labs.exporter import Exporters
-from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
+from labs.exporter import Exporters
 from nodeworthy.adapters.exposition.scrape import Limits, ScrapeTelemetry, Target
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, Unreachable
+from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
 NODES = ("n1", "n2", "n3")
 QUICK = Limits(timeout_s=2.0, deadline_s=6.0)
@@ -231,3 +231,17 @@ def test_two_readings_at_once_do_not_disturb_each_other() -> None:
             return [b.frames["gpu"].height for b in batches]
 
         assert asyncio.run(both()) == [24, 24]
+
+
+def test_a_reading_that_is_called_off_leaves_nothing_behind() -> None:
+    """When the caller gives up, its requests end with it."""
+    with Exporters(NODES) as lab:
+        lab.lab.lie("n[1-3]", "slow")
+
+        async def give_up() -> set[asyncio.Task[object]]:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(scraper(targets_of(lab)).read(), 0.3)
+            await asyncio.sleep(0.1)
+            return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type]
+
+        assert asyncio.run(give_up()) == set()

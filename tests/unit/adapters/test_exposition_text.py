@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
 from benchmarks.exposition import page as big_page
 from benchmarks.exposition import ratio
-from prometheus_client.parser import text_string_to_metric_families
+from nodeworthy.observe.exposition import Page, parse
 from tests.telemetry_words import shared_file
-
-from nodeworthy.adapters.exposition.text import Page, parse
 
 DATA = Path(__file__).parents[2] / "data" / "exposition"
 
@@ -190,9 +190,9 @@ def test_the_label_cache_is_shared_between_pages() -> None:
 )
 def test_a_line_of_a_million_characters_takes_no_longer_than_its_length(line: str) -> None:
     """No input makes the parser crawl: a million characters are read or refused in well under two seconds."""
-    start = time.perf_counter()
+    start = time.process_time()
     page = parse(f"{line}\nb 1\n", at=0.0)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert rows(page)[-1][0] == "b"
 
 

@@ -213,6 +213,16 @@ def test_ten_thousand_nodes_are_a_few_dozen_lines() -> None:
     assert best < 1.0
 
 
+def test_racks_in_names_are_one_line() -> None:
+    """Nodes named after rack and place, as r012-n07, are one line for all full racks and one for the last."""
+    place = [(k // 32, k % 32) for k in range(1000)]
+    nodes = {f"r{r:03d}-n{n:02d}": Node(f"r{r:03d}-n{n:02d}", "c", domains={"rack": f"r{r:03d}"}) for r, n in place}
+    text = fleet_text(Fleet("f", {"c": NodeClass("c")}, nodes))
+    assert '"r[000-030]" = {nodes = "r[000-030]-n[00-31]", each = 32}' in text
+    assert 'r031 = "r031-n[00-07]"' in text
+    assert parse_fleet(text).nodes == nodes
+
+
 def test_ten_thousand_serials_are_a_line_each() -> None:
     """With a serial for each node the file has a line more for each, and is still read in under two seconds."""
     fleet = regular(10_000, serials=True)
@@ -242,3 +252,12 @@ def test_atomic_write_keeps_the_old_file(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["fleet.toml", "fleet.toml.bak"]
     with pytest.raises(BadRequest, match="cannot write"):
         write_file(tmp_path / "none" / "fleet.toml", "x")
+
+
+def test_serials_come_to_a_big_fleet_later() -> None:
+    """2,000 serials learnt later are lines added to the table that is there, under its comments."""
+    old = fleet_text(regular(2000)) + '\n[node]  # by hand\n# the odd one\ngpu00007 = { serial = "S6" }\n'
+    text = fleet_text(regular(2000, serials=True), old)
+    assert "[node]  # by hand\n# the odd one\ngpu00007" in text
+    assert parse_fleet(text) == regular(2000, serials=True)
+    assert len(text.splitlines()) < 2040

@@ -141,6 +141,19 @@ def test_missing_file_is_an_error_until_it_is_there(path: Path, clock: HandClock
     assert numbers(log) == [1]
 
 
+def test_a_file_that_cannot_be_opened_at_first(path: Path, clock: HandClock) -> None:
+    """What was already there when a file could not yet be opened is old, and is not replayed later."""
+    path.mkdir()
+    log = follow(path, clock)
+    with pytest.raises(Unreachable, match="cannot be opened"):
+        asyncio.run(log.read())
+    path.rmdir()
+    append(path, line(1))
+    assert numbers(log) == []
+    append(path, line(2))
+    assert numbers(log) == [2]
+
+
 def test_rotation_by_rename(path: Path, clock: HandClock) -> None:
     """Lines written to the old file before and after its rename, and to the new one, all come once."""
     append(path, line(1))
@@ -327,6 +340,14 @@ def test_backlog_comes_in_parts(path: Path, clock: HandClock, monkeypatch: pytes
     for _ in range(10):
         seen += numbers(log)
     assert seen == list(range(40))
+
+
+def test_the_tag_alone_may_be_distrusted(path: Path, clock: HandClock) -> None:
+    """In a file that takes all facilities the tag `kernel` proves nothing; a facility does."""
+    path.touch()
+    log = follow(path, clock, trust_tag=False)
+    append(path, line(1) + "<4>" + line(2) + "<13>" + line(3))
+    assert [event.trusted for event in asyncio.run(log.read())] == [False, True, False]
 
 
 def test_a_damaged_cursor_is_our_error(path: Path, clock: HandClock) -> None:

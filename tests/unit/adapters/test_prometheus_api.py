@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 import pytest
-from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
-from nodeworthy.adapters.prometheus.api import chunks, expression, read_answer
+from nodeworthy.adapters.prometheus.api import chunks, expression, read_answer, read_federation
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, WorldError
+from tests.telemetry_words import SIGNALS, RealClock, cell, read
 
 TEMP = "DCGM_FI_DEV_GPU_TEMP"
 
@@ -115,6 +115,28 @@ def test_every_failure_has_its_name(status: int, body: bytes, error: type[WorldE
         read_answer(status, body)
 
 
+def test_a_page_of_federation_keeps_the_samples_times() -> None:
+    """`/federate` stamps each sample in milliseconds."""
+    line = f'{TEMP}{{gpu="0",instance="n1:9400"}} 41 1796000000123\n'.encode()
+    answer = read_federation(200, b"# TYPE x untyped\n" + line, 7.0, {})
+    assert (answer.samples.value.tolist(), answer.samples.at.tolist(), answer.warnings) == (
+        [41.0],
+        [1796000000.123],
+        (),
+    )
+    assert "ends before its end" in read_federation(200, line + line[:-9], 7.0, {}).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [(404, b"404 page not found", Refused), (200, b"<html>\n<p>login\n", Garbled), (400, b"parse error", Refused)],
+)
+def test_a_federation_that_is_none_says_so(status: int, body: bytes, error: type[WorldError]) -> None:
+    """A server without `/federate` is refused or garbled, never empty."""
+    with pytest.raises(error):
+        read_federation(status, body, 7.0, {})
+
+
 def test_warnings_and_partial_answers_become_problems() -> None:
     """Half the storage did not answer: the data that came are used, and it is said that they are not all."""
     now = time.time()
@@ -166,7 +188,9 @@ def test_the_question_asks_for_raw_samples_of_a_window() -> None:
 
     with server(answer) as url:
         read(telemetry(url, names_per_query=100))
-    (query,) = asked
+        read(telemetry(url, names_per_query=100, window_s=40.0))
+    query, narrow = asked
+    assert narrow.endswith("[40s]")
     assert query.startswith('{__name__=~"DCGM_EXP_CLOCK_EVENTS_COUNT|') and query.endswith('"}[150s]')
     assert "|gpus" not in query
     assert expression(["a", "b"], window_s=90, matchers='job="x"') == '{__name__=~"a|b",job="x"}[90s]'

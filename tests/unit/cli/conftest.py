@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.serving import serving
-from tests.views_in_memory import NOW, MemoryViews
 
 from nodeworthy.api.app import create_app
 from nodeworthy.cli import words
 from nodeworthy.cli.main import cli
+from tests.serving import serving
+from tests.views_in_memory import NOW, MemoryViews
 
 Call = Callable[..., Result]
 

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import click
 import pytest
-from tests.unit.cli.conftest import Call
-from tests.views_in_memory import XID, CheckState, CheckView, MemoryViews, node
 
 from nodeworthy.cli import watch as watch_module
 from nodeworthy.cli import words
@@ -17,6 +15,8 @@ from nodeworthy.cli.order import natural
 from nodeworthy.cli.select import complete_nodes
 from nodeworthy.errors import BadRequest, NodeworthyError
 from nodeworthy.model.status import NodeState
+from tests.unit.cli.conftest import Call
+from tests.views_in_memory import XID, CheckState, CheckView, MemoryViews, node
 
 
 def test_nodes_that_are_not_well_come_first(call: Call) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+
 from tests.unit.cli.conftest import Call
 from tests.views_in_memory import MemoryViews
 

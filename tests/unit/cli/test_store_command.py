@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.record_samples import AT, entry, finding
 
 from nodeworthy.cli.main import cli
 from nodeworthy.errors import BadRequest, NotAllowed, NotKnown
 from nodeworthy.record.store import open_store
 from nodeworthy.wiring import paths
+from tests.record_samples import AT, entry, finding
 
 
 @pytest.fixture(autouse=True)

@@ -114,3 +114,12 @@ def test_all_problems_are_found_at_once() -> None:
 def test_an_id_may_stand_once_in_a_layer() -> None:
     """The same id twice in a layer is a mistake and names the other place."""
     assert any("already defined in site.toml:2" in p for p in problems(CHECK + CHECK))
+
+
+def test_every_number_has_a_plausible_range() -> None:
+    """A number without a largest value would let a vendor's blank value through as a measurement."""
+    for signal in load().signals.values():
+        if signal.type in ("int", "float"):
+            assert signal.minimum is not None, signal.id
+            assert signal.maximum is not None, signal.id
+            assert signal.maximum < 2**63, signal.id

@@ -6,16 +6,16 @@ import time
 
 import polars as pl
 import pytest
+
 from benchmarks.exposition import page as big_page
 from benchmarks.exposition import parse_all
 from benchmarks.exposition import signals as big_signals
-from tests.telemetry_words import SIGNALS, cell, nothing, reason
-
-from nodeworthy.adapters.exposition.text import parse
 from nodeworthy.model.catalogue import Signal, SourceField
+from nodeworthy.observe.exposition import parse
 from nodeworthy.observe.samples import Place, join
 from nodeworthy.observe.telemetry import exposed, to_batch
 from nodeworthy.ports import TelemetryBatch
+from tests.telemetry_words import SIGNALS, cell, nothing, reason
 
 NOW = 1_796_000_000.0
 
@@ -46,6 +46,7 @@ def test_values_are_in_the_unit_and_type_of_the_signal() -> None:
         gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 5000)
         + gpu("DCGM_FI_DEV_ROW_REMAP_PENDING", 1)
         + gpu("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "9.6e1")
+        + gpu(TEMP, 41, more=',UUID="GPU-a"')
     )
     assert cell(batch, "gpu", "n1", "0", "energy") == 5.0
     assert cell(batch, "gpu", "n1", "0", "row_remap_pending") is True
@@ -164,7 +165,7 @@ def test_a_series_of_a_gpu_that_was_swapped_is_dropped() -> None:
     text = gpu(TEMP, 95, more=',UUID="GPU-old"', ms=(NOW - 90) * 1000) + gpu(
         POWER, 1, more=',UUID="GPU-old"', ms=(NOW - 90) * 1000
     )
-    batch = batch_of(text + gpu(TEMP, 41, more=',UUID="GPU-new"', ms=NOW * 1000))
+    batch = batch_of(text + gpu(TEMP, 41, more=',UUID="GPU-new"', ms=NOW * 1000) + gpu(POWER, 70, index="1"))
     assert cell(batch, "gpu", "n1", "0", "gpu_uuid") == "GPU-new"
     assert cell(batch, "gpu", "n1", "0", "gpu_temperature") == 41.0
     assert cell(batch, "gpu", "n1", "0", "power_draw") is None
@@ -273,9 +274,9 @@ def test_a_word_is_read_from_its_label() -> None:
 
 
 def test_other_doors_signals_are_no_columns() -> None:
-    """What only the scheduler can say is not a column of a metrics page."""
-    batch = batch_of("node_load1 0.5\n", target="n1")
-    assert "scheduler_gpus" not in batch.frames["node"].columns
+    """What only the scheduler can say, and what this page does not say, is not a column."""
+    batch = batch_of("node_load1 0.5\ngpus 8\n", target="n1")
+    assert batch.frames["node"].columns == ["node", "index", "seen", "load_1m"]
 
 
 def test_nothing_said_is_no_row() -> None:
@@ -297,11 +298,11 @@ def test_join_keeps_every_sample_with_its_place() -> None:
 
 
 def test_five_hundred_nodes_are_mapped_at_speed() -> None:
-    """240,000 samples of 4,000 GPUs become a frame in well under a second (4.8 million took 1.7 s)."""
+    """240,000 samples of 4,000 GPUs become a frame in under two seconds of processor time (4.8 million took 1.7 s)."""
     pages = parse_all([big_page(n) for n in range(500)])
     samples = join([p.samples for p in pages])
-    start = time.perf_counter()
+    start = time.process_time()
     batch = to_batch(samples, big_signals(), lambda name: name, source="s", at=1.0)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 2.0
     assert batch.frames["gpu"].shape == (4000, 63)
     assert cell(batch, "gpu", "n42", "7", "s07") == pytest.approx(43.0)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.record_samples import entry
 
 from nodeworthy.errors import BadRequest, Garbled, NotKnown, Refused, TimedOut, Unreachable
 from nodeworthy.record import engine
 from nodeworthy.record.store import open_store
 from nodeworthy.record.tables import clean_json, clean_text, dump_json
+from tests.record_samples import entry
 
 
 def test_urls_of_both_databases_are_read() -> None:
@@ -113,6 +113,22 @@ def test_only_the_owner_reads_the_file(tmp_path: Path) -> None:
         os.umask(old)
     assert set(modes) == {"record.db", "record.db-wal", "record.db-shm"}
     assert set(modes.values()) == {0o600}
+
+
+def test_a_new_file_is_in_wal_mode_before_anybody_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite does not wait for the lock that a switch to WAL needs, so several that start at once must not switch."""
+    link, seen = os.link, list[bytes]()
+
+    def watched(source: str, target: Path) -> None:
+        seen.append(Path(source).read_bytes()[18:20])  # the format's write and read version: 2 is WAL
+        assert not target.exists()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", watched)
+    open_store(str(tmp_path / "record.db")).close()
+    open_store(str(tmp_path / "record.db")).close()
+    assert seen == [b"\x02\x02"]
+    assert [path.name for path in tmp_path.iterdir()] == ["record.db"]
 
 
 def test_a_full_disk_is_refused_and_loses_nothing(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from tests.postgres import Server
 
 from nodeworthy.errors import BadRequest
 from nodeworthy.record import migrations
 from nodeworthy.record.engine import make_engine, parse_url
 from nodeworthy.record.store import open_store
 from nodeworthy.record.tables import metadata
+from tests.postgres import Server
 
 
 def sqlite_schema(path: Path) -> list[str]:

@@ -60,7 +60,16 @@ def node(
     at: float | None = None, gpus: int | None = 8, boot_at: float | None = None, gpus_used: int | None = None, slurmd_at: float | None = None,
 ) -> SchedulerNode:  # fmt: skip
     mark = None if reason is None else Mark(reason, user, None if at is None else SINCE + at * HOUR)
-    return SchedulerNode(name, BaseState(base), frozenset(flags), mark, gpus=gpus, boot_at=boot_at, gpus_used=gpus_used, slurmd_start_at=slurmd_at)
+    return SchedulerNode(
+        name,
+        BaseState(base),
+        frozenset(flags),
+        mark,
+        gpus=gpus,
+        boot_at=boot_at,
+        gpus_used=gpus_used,
+        slurmd_start_at=slurmd_at,
+    )
 
 
 def fleet(*nodes: SchedulerNode, size: int = 8) -> dict[str, SchedulerNode]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodeworthy.reports.audit.report import build
-from tests.unit.reports.audit_data import event, events, fleet, given, job, jobs, node
+from tests.unit.reports.audit_data import SINCE, event, events, fleet, given, job, jobs, node
 
 
 def failing(name: str, times: int, reason: str = "Xid 79", kind: str = "drain") -> list[tuple[object, ...]]:
@@ -81,8 +81,19 @@ def test_a_failure_soon_after_a_return_is_a_repeat() -> None:
 
 def test_a_lemon_that_is_out_asks_for_less_haste_than_one_in_service() -> None:
     """In service it harms jobs: it comes first."""
-    rows = failing("n1", 8) + failing("n2", 6)
+    rows = [*failing("n1", 8), *failing("n2", 6), event("n2", 24 * 50, 24 * 50 + 4, "drain")]
     nodes = fleet(node("n1", "IDLE", ["DRAIN"], "Xid 79", at=60 * 24 - 2), size=50)
     audit = build(given(events(*rows), None, nodes))
     assert [need.node for need in audit.needs_person] == ["n2", "n1"]
     assert [need.kind for need in audit.needs_person] == ["lemon", "out"]
+
+
+def test_what_was_bad_long_ago_comes_last() -> None:
+    """A lemon whose last failure is a month past may have been mended: a look, no haste."""
+    old = [
+        (row[0], int(str(row[1])) // 2 + SINCE // 2, int(str(row[2])) // 2 + SINCE // 2, *row[3:])
+        for row in failing("n1", 8)
+    ]
+    audit = build(given(events(*old), None, fleet(size=50)))
+    assert [lemon.node for lemon in audit.lemons] == ["n1"]
+    assert [need.kind for need in audit.needs_person] == ["past"]

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.serving import serving
-from tests.views_in_memory import MemoryViews
 
 from nodeworthy.api.app import create_app
 from nodeworthy.cli.client import connect
 from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
 from nodeworthy.service.views import LoopView
+from tests.serving import serving
+from tests.views_in_memory import MemoryViews
 
 
 class Hand:

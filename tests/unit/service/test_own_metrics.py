@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.views_in_memory import NOW, MemoryViews
 
 from nodeworthy.service.metrics import METRICS, Metrics
 from nodeworthy.service.views import SourceState, SourceView
+from tests.views_in_memory import NOW, MemoryViews
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

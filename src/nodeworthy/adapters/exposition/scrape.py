@@ -17,17 +17,16 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from nodeworthy.adapters.exposition.text import LabelCache, Page, parse
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, Unreachable, WorldError
 from nodeworthy.model.catalogue import Signal
 from nodeworthy.observe.components import Resolve, some
 from nodeworthy.observe.coverage import Coverage
+from nodeworthy.observe.exposition import CACHE_LIMIT, LabelCache, Page, parse
 from nodeworthy.observe.samples import join
 from nodeworthy.observe.telemetry import exposed, names_of, to_batch
 from nodeworthy.ports import Clock, TelemetryBatch
 
 _ACCEPT = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=1"
-_CACHE_LIMIT = 500_000  # label sets kept between readings: about 80,000 GPUs with a few pods each
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +110,11 @@ class ScrapeTelemetry:
                     return await self._fetch(client, target)
 
             tasks = {asyncio.create_task(one(t)): t for t in self._targets}
-            done, pending = await asyncio.wait(tasks, timeout=limits.deadline_s)
-            for task in pending:
-                task.cancel()
+            try:
+                done, pending = await asyncio.wait(tasks, timeout=limits.deadline_s)
+            finally:  # also when this reading itself is called off
+                for task in tasks:
+                    task.cancel()
             await asyncio.gather(*pending, return_exceptions=True)
         answers: list[_Answer] = []
         late = TimedOut(f"not asked or not answered within {limits.deadline_s:g} s for all")
@@ -160,7 +161,7 @@ class ScrapeTelemetry:
 
     def _understand(self, answers: Sequence[_Answer]) -> tuple[TelemetryBatch, dict[Target, WorldError]]:
         names = names_of(self._signals)
-        if len(self._cache) > _CACHE_LIMIT:
+        if len(self._cache) > CACHE_LIMIT:
             self._cache.clear()
         pages: list[Page] = []
         problems: list[str] = []
@@ -171,9 +172,7 @@ class ScrapeTelemetry:
             except Garbled as error:
                 garbled[answer.target] = error
                 continue
-            said = page.problems() or (("the connection broke off",) if answer.broken_off else ())
-            if not len(page.samples):
-                said = (*said, _not_understood(page))
+            said = complaints(page) or (("the connection broke off",) if answer.broken_off else ())
             problems += [f"{answer.target.name}: {sentence}" for sentence in said]
             pages.append(page)
         batch = to_batch(
@@ -207,10 +206,14 @@ def _start(body: bytes) -> str:
     return body[:40].decode("utf-8", errors="replace")
 
 
-def _not_understood(page: Page) -> str:
+def complaints(page: Page) -> tuple[str, ...]:
+    """What is wrong with a page that could be read, in sentences."""
+    if len(page.samples):
+        return page.problems()
     if page.other_names:
-        return f"none of its {len(page.other_names)} metrics is understood: {some(sorted(page.other_names))}"
-    return "the page holds no metrics"
+        names = some(sorted(page.other_names))
+        return (*page.problems(), f"none of its {len(page.other_names)} metrics is understood: {names}")
+    return (*page.problems(), "the page holds no metrics")
 
 
 def _cause(error: Exception) -> str:

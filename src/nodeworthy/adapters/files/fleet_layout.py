@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,10 +48,10 @@ def layout(fleet: Fleet, old: Old | None = None) -> Plain:
     for node in shared:
         likeness = _likeness(node)
         groups.setdefault((old.homes.get(node.name, latest.get(likeness, -1)), likeness), []).append(node)
-    tables: list[tuple[int, Plain]] = []
+    tables: list[tuple[int, int, Plain]] = []
     for (home, _), members in groups.items():
         table, said = _group(members)
-        tables.append((home, table))
+        tables.append((home, len(members), table))
         for name, entry in said.items():
             alone.setdefault(name, {}).update(entry)
     plain: Plain = {
@@ -83,11 +83,11 @@ def _set_apart(node: Node, old: Old) -> tuple[Node, Plain]:
     return replace(node, names=names, labels=labels), own
 
 
-def _placed(tables: Iterable[tuple[int, Plain]], homes: Mapping[str, int]) -> list[Any]:
+def _placed(tables: Iterable[tuple[int, int, Plain]], homes: Mapping[str, int]) -> list[Any]:
     """Groups in the order of the old ones: of several that were one, the largest stays; None: nothing is left."""
     places: list[Plain | None] = [None] * (max(homes.values(), default=-1) + 1)
     new = []
-    for home, table in sorted(tables, key=lambda t: -len(unfold(t[1]["names"]))):
+    for home, _, table in sorted(tables, key=lambda t: -t[1]):
         if home >= 0 and places[home] is None:
             places[home] = table
         else:
@@ -160,18 +160,25 @@ def _group(members: Sequence[Node]) -> tuple[Plain, dict[str, Plain]]:
 
 
 def _pattern(values: list[str], names: Sequence[str]) -> str | None:
-    """One text from which `spread` makes these values again, or None."""
-    candidates = {values[0].replace(names[0], NAME_SLOT)}
-    if len(set(values)) == len(values):
-        with contextlib.suppress(BadRequest):
-            candidates.add(fold(values))
-    for text in sorted(candidates, key=lambda t: (NAME_SLOT not in t, len(t))):
-        try:
-            if len(text) <= _LONG and spread(text, names) == values:
+    """One text from which `spread` makes these values again, or None. A pattern with {name} is preferred."""
+
+    def candidates() -> Iterator[str]:
+        yield values[0].replace(names[0], NAME_SLOT)
+        if len(set(values)) == len(values):
+            yield fold(values)
+
+    with contextlib.suppress(BadRequest):
+        for text in candidates():
+            if len(text) <= _LONG and _spreads(text, names, values):
                 return text
-        except BadRequest:
-            continue
     return None
+
+
+def _spreads(text: str, names: Sequence[str], values: list[str]) -> bool:
+    try:
+        return spread(text, names) == values
+    except BadRequest:
+        return False
 
 
 def domains_of(fleet: Fleet) -> dict[str, dict[str, list[str]]]:
@@ -190,40 +197,39 @@ def natural(name: str) -> list[tuple[int, str]]:
 def domain_lines(members: Mapping[str, Sequence[str]]) -> Plain:
     """Domains as lines: runs of equal size whose nodes go on in order become one line."""
     lines: Plain = {}
+    ordered = {domain: sorted(nodes, key=natural) for domain, nodes in members.items()}
     run: list[str] = []
-
-    def close() -> None:
-        if len(run) >= 3:
-            lines[fold(run)] = {"nodes": fold(n for d in run for n in members[d]), "each": len(members[run[0]])}
-        else:
-            lines.update({domain: fold(members[domain]) for domain in run})
-        run.clear()
-
     for domain in sorted(members, key=natural):
-        if run and not _goes_on(run, domain, members):
-            close()
+        if run and not _goes_on(run, domain, ordered):
+            lines.update(_run_lines(run, ordered))
+            run = []
         run.append(domain)
-    close()
-    return lines
+    return {**lines, **_run_lines(run, ordered)}
+
+
+def _run_lines(run: Sequence[str], members: Mapping[str, Sequence[str]]) -> Plain:
+    """A run of domains as one line, or as a line each where it is short or would not read back."""
+    nodes = [name for domain in run for name in members[domain]]
+    if len(run) >= 3:
+        names, domains = fold(nodes), fold(run)
+        if list(unfold(names)) == nodes and list(unfold(domains)) == list(run):
+            return {domains: {"nodes": names, "each": len(members[run[0]])}}
+    return {domain: fold(members[domain]) for domain in run}
+
+
+_ONE_STEM = re.compile(r"[^,\[\]]*(\[\d+-\d+\][^,\[\]]*)+")
 
 
 def _goes_on(run: Sequence[str], domain: str, members: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a run of domains and the next one are still one line: same stem, same size, nodes in order.
+    """Whether the next domain belongs to a run: same stem, same size (the last may be smaller), nodes in order.
 
-    Only the seam is looked at, so that the cost does not grow with the run; the whole is proven when the
-    finished text is read back.
+    Only the seam is looked at, so that the cost does not grow with the run.
     """
     previous, each = run[-1], len(members[run[0]])
     if len(members[previous]) != each or len(members[domain]) > each:
         return False
-    nodes = [*unfold(fold(members[previous])), *unfold(fold(members[domain]))]
     try:
-        joined, stems = fold(nodes), fold([previous, domain])
-        return (
-            re.fullmatch(r"[^,\[\]]*\[\d+-\d+\][^,\[\]]*", joined) is not None
-            and re.fullmatch(r"[^,\[\]]*\[\d+-\d+\][^,\[\]]*", stems) is not None
-            and list(unfold(joined)) == nodes
-            and list(unfold(stems)) == [previous, domain]
-        )
+        texts = (fold([previous, domain]), fold([*members[previous], *members[domain]]))
     except BadRequest:
         return False
+    return all(_ONE_STEM.fullmatch(text) for text in texts)

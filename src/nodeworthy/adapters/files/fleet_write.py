@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import tomlkit
-from tomlkit.items import AoT
+from tomlkit.items import AoT, Table
 
 from nodeworthy.adapters.files.fleet import parse_fleet, parse_toml, read_groups, spread
 from nodeworthy.adapters.files.fleet_layout import Old, Plain, domain_lines, domains_of, layout, natural
@@ -21,6 +21,7 @@ from nodeworthy.errors import BadRequest, Broken
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.nodeset import fold, unfold
 
+_MANY: Final = 100  # more new lines than this are added to a table as text
 # how many levels of [tables] each top key gets; below them entries are on one line
 _LEVELS: Final = {"classes": 2, "domains": 2, "node": 1}
 
@@ -119,11 +120,28 @@ def _update(target: MutableMapping[str, Any], plain: Mapping[str, Any], levels: 
         below = _LEVELS.get(key, 0) if levels is None else levels - 1
         present = target.get(key)
         if isinstance(value, Mapping) and isinstance(present, MutableMapping):
+            if below == 1 and isinstance(present, Table) and len(value) > len(present) + _MANY:
+                target[key] = present = _lengthened(present, {k: v for k, v in value.items() if k not in present})
             _update(present, value, below)
         elif isinstance(present, AoT):
             _update_groups(present, value)
         elif key not in target or present != value:
             target[key] = _item(value, below)
+
+
+def _lengthened(table: Table, more: Mapping[str, Any]) -> Table:
+    """A table with many lines more. tomlkit looks through all of a table for each line that it is given, so they
+    are written as text and read at once."""
+    if any(isinstance(entry, Table) for entry in table.values()):
+        return table
+    lines = [f"{tomlkit.key(key).as_string()} = {_item(value, 0).as_string()}\n" for key, value in more.items()]
+    body = table.as_string()
+    gap = "" if body.endswith("\n") or not body else "\n"
+    made = tomlkit.parse(f"[t]\n{body}{gap}{''.join(lines)}")["t"]
+    assert isinstance(made, Table)
+    made.trivia.indent, made.trivia.comment_ws = table.trivia.indent, table.trivia.comment_ws
+    made.trivia.comment, made.trivia.trail = table.trivia.comment, table.trivia.trail
+    return made
 
 
 def _update_groups(groups: AoT, tables: Sequence[Plain | None]) -> None:
@@ -161,6 +179,8 @@ def _same(old: object, new: object, names: Sequence[str]) -> bool:
 def _item(value: Any, levels: int) -> Any:
     """A value as tomlkit writes it: tables while there are levels, then one line."""
     if isinstance(value, Mapping):
+        if levels == 1 and len(value) > _MANY:
+            return _lengthened(tomlkit.table(), value)
         only_tables = levels > 1 and all(isinstance(v, Mapping) for v in value.values())
         table = tomlkit.table(is_super_table=only_tables) if levels > 0 else tomlkit.inline_table()
         for key, entry in value.items():
@@ -172,4 +192,4 @@ def _item(value: Any, levels: int) -> Any:
             if group is not None:
                 groups.append(_item(group, 1))
         return groups
-    return value
+    return tomlkit.item(value)

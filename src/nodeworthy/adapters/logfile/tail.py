@@ -78,8 +78,8 @@ class LogFile:
 
     `resolve` gives the node of a host name, or None. `host` stands for lines that name none (a node's own dmesg).
     `cursor` is what `cursor()` gave before a restart. Without one, reading starts at the end of a file that is already
-    there (`from_start`: at its beginning) and at the beginning of one that appears later. `kernel` False: nothing in
-    it is to be trusted, because lines that claim to be the kernel's may have come from anybody.
+    there (`from_start`: at its beginning) and at the beginning of one that appears later. `trust_tag`: false for a file
+    that takes all facilities on machines where tenants log in, because `logger -t kernel` writes the kernel's tag.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LogFile:
         boot: float | None = None,
         host: str = "",
         from_start: bool = False,
-        kernel: bool = True,
+        trust_tag: bool = True,
     ) -> None:
         self.path = path
         self.source = f"log:{path}"
@@ -103,10 +103,12 @@ class LogFile:
         self.unknown: dict[str, int] = {}
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
-        self._kernel = kernel
+        self._trust_tag = trust_tag
         self._open: list[Open] = []  # oldest first; the last one has the name
         self._restore = _places(cursor) or _first_place(path, from_start)
         self._places: list[Place] = list(self._restore)
+        # there, but not to be opened (yet): what it holds by the time it can be opened is old
+        self._not_yet = not self._restore and path.exists()
 
     @property
     def unknown_names(self) -> tuple[str, ...]:
@@ -157,6 +159,8 @@ class LogFile:
     def _begin(self) -> None:
         """Open the file for the first time, or find the place again after a restart."""
         file = self._opened()
+        if self._not_yet:
+            self._restore, self._not_yet = _first_place(self.path, from_start=False), False
         if not self._restore:
             self._open = [Open(file, 0)]
             return
@@ -229,7 +233,10 @@ class LogFile:
         reference = Reference(now=now, tz=self._zone, boot=self._boot)
         found: list[LogEvent] = []
         for _, raw in lines_at(block, self._find(block)):
-            event = self._grammar.classify(parse(raw, reference))
+            line = parse(raw, reference)
+            if line.by_tag and not self._trust_tag:
+                line = line._replace(kernel=None)
+            event = self._grammar.classify(line)
             if event is not None:
                 found.append(self._log_event(event, now))
         return found
@@ -251,7 +258,7 @@ class LogFile:
             severity=said.severity,
             action=said.action,
             proof=said.proof,
-            trusted=event.trusted and self._kernel,
+            trusted=event.trusted,
             rule=said.rule,
             message=event.message,
             node=node,

@@ -7,14 +7,16 @@ import dataclasses
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
-from nodeworthy.adapters.prometheus.api import Answer, chunks, expression, read_answer
+from nodeworthy.adapters.prometheus.api import Answer, chunks, expression, read_answer, read_federation, selector
 from nodeworthy.errors import BadRequest, Garbled, TimedOut, Unreachable, WorldError
 from nodeworthy.model.catalogue import Signal
 from nodeworthy.observe.components import Resolve, some
 from nodeworthy.observe.coverage import Coverage
+from nodeworthy.observe.exposition import CACHE_LIMIT, LabelCache
 from nodeworthy.observe.samples import join
 from nodeworthy.observe.telemetry import exposed, names_of, to_batch
 from nodeworthy.ports import Clock, TelemetryBatch
@@ -24,17 +26,25 @@ _SLACK_S = 30.0  # two scrapes at the common 15 s
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds per query, seconds for all, queries at once, metrics per query, bytes per answer."""
+    """Seconds per query, seconds for all, queries at once, metrics per query, bytes per answer.
+
+    `window_s`: how far back to look for the newest sample of a series; None: as long as a value may count (the
+    oldest `max_age_s` of the signals) and two scrapes more. A shorter window is a smaller answer.
+    """
 
     timeout_s: float = 10.0
     deadline_s: float = 30.0
     at_once: int = 2
     names_per_query: int = 8
     answer_bytes: int = 1024 * 1024 * 1024
+    window_s: float | None = None
 
 
 class PrometheusTelemetry:
-    """`url` is the server's address before `/api/v1`. `matchers` narrow the series, as `cluster="a"`."""
+    """`url` is the server's address before `/api/v1`. `matchers` narrow the series, as `cluster="a"`.
+
+    `federate`: read `/federate` instead of the query API; for thousands of nodes, where the server offers it.
+    """
 
     def __init__(
         self,
@@ -45,6 +55,7 @@ class PrometheusTelemetry:
         *,
         source: str = "prometheus",
         matchers: str = "",
+        federate: bool = False,
         limits: Limits | None = None,
         headers: Mapping[str, str] | None = None,
         verify: ssl.SSLContext | bool = True,
@@ -52,18 +63,23 @@ class PrometheusTelemetry:
         if not url.startswith(("http://", "https://")):
             raise BadRequest(f"not the address of a Prometheus: {url!r}", hint="write it as http://prometheus:9090")
         self.source = source
-        self._url = url.rstrip("/") + "/api/v1/query"
+        self._federate = federate
+        self._url = url.rstrip("/") + ("/federate" if federate else "/api/v1/query")
+        self._cache: LabelCache = {}
         self._signals, self._resolve, self._clock = exposed(signals), resolve, clock
         self._matchers = matchers
         self._limits = limits or Limits()
         self._headers = dict(headers or {})
         self._verify = verify
         # what is older than its signal's age is unknown anyway; the slack lets stale be told from absent
-        self._window_s = max((s.max_age_s for s in self._signals), default=120.0) + _SLACK_S
+        oldest = max((s.max_age_s for s in self._signals), default=120.0)
+        self._window_s = self._limits.window_s or oldest + _SLACK_S
         self._coverage = Coverage()
 
     async def read(self) -> TelemetryBatch:
         """The newest samples of all signals. Raises WorldError if no query was answered."""
+        if len(self._cache) > CACHE_LIMIT:
+            self._cache.clear()
         groups = chunks(names_of(self._signals), self._limits.names_per_query)
         outcomes = await self._ask_all(groups)
         failures = [(g, o) for g, o in zip(groups, outcomes, strict=True) if isinstance(o, WorldError)]
@@ -97,7 +113,7 @@ class PrometheusTelemetry:
                 try:
                     async with asyncio.timeout_at(until), gate, asyncio.timeout(limits.timeout_s):
                         status, body = await self._fetch(client, group)
-                    return await asyncio.to_thread(read_answer, status, body)
+                    return await asyncio.to_thread(self._read_one, status, body)
                 except TimeoutError:
                     return TimedOut(f"no answer within {limits.timeout_s:g} s (all: {limits.deadline_s:g} s)")
                 except WorldError as error:
@@ -105,15 +121,24 @@ class PrometheusTelemetry:
 
             return await asyncio.gather(*(one(g) for g in groups))
 
+    def _request(self, group: tuple[str, ...]) -> dict[str, Any]:
+        """The query goes by POST, because the list of metrics can be long; `/federate` only knows GET."""
+        if self._federate:
+            return {"method": "GET", "url": self._url, "params": {"match[]": selector(group, self._matchers)}}
+        query = expression(group, window_s=self._window_s, matchers=self._matchers)
+        timeout = f"{max(1, int(self._limits.timeout_s))}s"
+        return {"method": "POST", "url": self._url, "data": {"query": query, "timeout": timeout}}
+
+    def _read_one(self, status: int, body: bytes) -> Answer:
+        if self._federate:
+            return read_federation(status, body, self._clock.now(), self._cache)
+        return read_answer(status, body)
+
     async def _fetch(self, client: httpx.AsyncClient, group: tuple[str, ...]) -> tuple[int, bytes]:
-        """Status and body of one answer. By POST, because the list of metrics can be long."""
-        form = {
-            "query": expression(group, window_s=self._window_s, matchers=self._matchers),
-            "timeout": f"{max(1, int(self._limits.timeout_s))}s",
-        }
+        """Status and body of one answer."""
         received = bytearray()
         try:
-            async with client.stream("POST", self._url, data=form) as response:
+            async with client.stream(**self._request(group)) as response:
                 async for chunk in response.aiter_bytes():
                     received += chunk
                     if len(received) > self._limits.answer_bytes:

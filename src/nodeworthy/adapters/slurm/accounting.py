@@ -17,6 +17,7 @@ What their text is like, and what follows:
 from __future__ import annotations
 
 import gzip
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ NO_TIME = ("Unknown", "None", "", "0", "(null)", "N/A")
 JOB_FIELDS = ("JobIDRaw", "User", "State", "Start", "End", "NNodes", "NodeList", "AllocTRES")
 EVENT_FIELDS = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "User", "Reason")
 NOT_IN_A_LINE = "\x01"
-"""A character that no line of text holds: the CSV reader, told to split there, hands us whole lines."""
+"""A character that no line of text holds: the CSV reader, told to split there, hands us whole lines. A line that does hold
+it is cut there, has too few fields and is counted."""
 EPOCH_CEILING = 4_102_444_800  # 2100-01-01; a greater "time" is a sentinel
 
 
@@ -65,7 +67,7 @@ def read_jobs(path: Path, zone: ZoneInfo | None = None) -> Table:
         )
     lines = pl.scan_csv(
         path, separator=NOT_IN_A_LINE, quote_char=None, has_header=False, skip_rows=skip, encoding="utf8-lossy",
-        schema={"line": pl.String}, truncate_ragged_lines=True,
+        schema={"line": pl.String}, truncate_ragged_lines=True, extra_columns="ignore",
     )  # fmt: skip
     fields = pl.col("line").str.strip_suffix("\r").str.split(separator)
     picked = lines.select(fields.alias("f")).select(
@@ -360,12 +362,12 @@ def gaps_of_settings(config: dict[str, str], database: dict[str, str], since: fl
 
 def purge_days(text: str) -> float | None:
     """Days in `12 months`, `30days`, `24 hours*`; None for NONE or what cannot be read."""
-    digits = "".join(c for c in text if c.isdigit())
-    if not digits:
+    found = re.search(r"[0-9]{1,6}", text)
+    if found is None:
         return None
     unit = text.lower()
     factor = 1 / 24 if "hour" in unit else 1.0 if "day" in unit else 30.44
-    return int(digits) * factor
+    return int(found[0]) * factor
 
 
 def records_begin(frame: pl.DataFrame, since: int, until: int, what: str) -> list[Gap]:

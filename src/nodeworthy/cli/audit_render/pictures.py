@@ -212,4 +212,10 @@ def _svg(draw: Callable[[Any], None], width: float, height: float) -> str:
     for stand_in, variable in STAND_INS.items():
         svg = svg.replace(stand_in, f"var({variable})")
     svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font: \1 system-ui, sans-serif", svg)
-    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"|<svg height="[^"]*" ', r"<svg \1", svg, count=1)
+    size = f'<svg style="max-width: {width * 6.5:.0f}rem" '
+    return re.sub(
+        r"<svg (?=[^>]*viewBox)",
+        size,
+        re.sub(r'(<svg [^>]*?)\b(?:width|height)="[^"]*" ?', r"\1", svg, count=2),
+        count=1,
+    )

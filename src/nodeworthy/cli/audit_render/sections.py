@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeworthy.model.nodeset import fold
+from nodeworthy.reports.audit.kernel import KernelEvidence
 from nodeworthy.reports.audit.people import age_text
 from nodeworthy.reports.audit.reliability import Estimate
 from nodeworthy.reports.audit.report import Audit, CauseRow
@@ -112,11 +113,14 @@ def heading(audit: Audit) -> str:
 def answer(audit: Audit) -> tuple[str, str]:
     """How much was lost, and to what: two sentences."""
     total, there = lost(audit), capacity(audit)
-    first = f"Lost {number(total)} of {number(there)} {unit(audit)} ({percent(total, there)})."
+    least = "" if audit.totals.history or total is None else "at least "
+    first = f"Lost {least}{number(total)} of {number(there)} {unit(audit)} ({percent(total, there)})."
     by_kind = {kind: sum(hours_of(audit, r) or 0.0 for r in audit.causes if r.reads == kind) for kind in _KINDS}
     parts = [f"{percent(h, total)} {_KINDS[k]}" for k, h in by_kind.items() if h > 0]
     top = [r for r in audit.causes if (hours_of(audit, r) or 0) > 0][:3]
     most = ", ".join(f"{r.title} {percent(hours_of(audit, r), total)}" for r in top)
+    if total is None:
+        return first, "Not known: neither events nor the present state of the nodes were given."
     if not top:
         return first, "No outage was recorded in this window."
     return first, f"Of it {', '.join(parts)}. Most went to: {most}."
@@ -127,10 +131,31 @@ _KINDS = {"fault": "faults", "planned": "planned work", "unknown": "for reasons 
 
 def sections(audit: Audit) -> list[Section]:
     """In order of urgency. A section without evidence says so in its sentence."""
-    return [
+    all_ = [
         _people(audit), _causes(audit), _out(audit), _lemons(audit), _holes(audit), _repeats(audit), _reliability(audit),
         _jobs(audit), _gaps(audit),
     ]  # fmt: skip
+    if audit.kernel is not None:
+        all_.insert(5, _kernel(audit.kernel))
+    return all_
+
+
+def _kernel(k: KernelEvidence) -> Section:
+    rows = tuple(
+        (r.node, minute(r.at), f"{r.kind} {r.code}", f"{r.times:,}", r.cause or "no outage within a day",
+         "the kernel tells, the mark does not" if r.told else "-", r.message)
+        for r in k.rows
+    )  # fmt: skip
+    sentence = f"{count(k.events, 'error')} on {count(k.nodes, 'node')}"
+    if rows:
+        sentence += (
+            f"; {count(k.outages_with_event, 'outage')} had one, of which {k.told_by_kernel} had a mark that does not tell why; "
+            f"{k.unnoticed} took no node out."
+        )
+    return Section(
+        "kernel", "Kernel log", sentence, ("node", "at (UTC)", "event", "times", "mark", "note", "message"), rows,
+        frozenset({3}), short=5,
+    )  # fmt: skip
 
 
 def _people(audit: Audit) -> Section:
@@ -155,6 +180,7 @@ _NEED = {
     "contradictory": "have marks that contradict the facts",
     "orphaned": "have marks that nobody will lift",
     "out": "are out for a fault or an unknown reason",
+    "past": "were bad and may have been mended",
 }
 
 
@@ -290,9 +316,7 @@ def _reliability(audit: Audit) -> Section:
         ("mean time to repair, finished ones", interval(r.repair_mean_hours, "h")),
         ("outages shared by several nodes, not in the above", f"{r.shared_outages:,}"),
     )
-    sentence = (
-        f"A node fails every {interval(r.mtbf_days, 'd')}; half are back within {interval(r.repair_median_hours, 'h')}."
-    )
+    sentence = f"Time between failures of a node: {interval(r.mtbf_days, 'd')}. Half are back within: {interval(r.repair_median_hours, 'h')}."
     return Section("reliability", "MTBF and MTTR", sentence, ("figure", "value"), rows, short=0)
 
 

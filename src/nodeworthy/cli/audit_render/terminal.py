@@ -13,10 +13,11 @@ from nodeworthy.cli.audit_render.sections import Section, answer, heading, secti
 from nodeworthy.reports.audit.report import Audit
 
 KIND_STYLE = {"fault": "red", "planned": "cyan", "unknown": "dim"}
-ON_PAGE = ("people", "causes", "out", "lemons", "holes", "repeats", "reliability", "jobs", "gaps")
+INDENT, GAP = 2, 2
+NARROWEST = 8
 PAGE_COLUMNS = {
     "people": (0, 1, 3), "causes": (0, 1, 2, 3, 4, 5, 6, 7), "out": (0, 2, 3, 4, 5, 6), "lemons": (0, 1, 2, 5, 6, 7),
-    "holes": (0, 1, 2, 3, 5), "repeats": (0, 1, 2), "gaps": (0, 1),
+    "holes": (0, 1, 2, 3, 5), "repeats": (0, 1, 2), "kernel": (0, 1, 2, 3, 4, 6), "gaps": (0, 1),
 }  # fmt: skip
 
 
@@ -50,20 +51,34 @@ def _draw(console: Console, section: Section, wide: bool) -> None:
     if not rows:
         return
     columns = tuple(range(len(section.headings))) if wide else PAGE_COLUMNS[section.id]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    for k in columns:
-        # Names are never cut: people copy them. Sentences may be.
-        short = k == 0 or k in section.right
+    cells = [[" ".join(row[k].split()) for k in columns] for row in rows]
+    headings = [section.headings[k] for k in columns]
+    numbers = [k in section.right for k in columns]
+    widths = _widths(cells, headings, numbers, console.width - INDENT)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_edge=False)
+    for heading_, width, is_number in zip(headings, widths, numbers, strict=True):
         table.add_column(
-            section.headings[k],
-            justify="right" if k in section.right else "left",
-            no_wrap=short or not wide,
-            overflow="fold" if wide else "ellipsis",
-            min_width=max(len(r[k]) for r in rows) if short and max(len(r[k]) for r in rows) < 40 else None,
-        )
-    for row in rows:
+            heading_, width=width, no_wrap=not wide, overflow="fold" if wide else "ellipsis",
+            justify="right" if is_number else "left",
+        )  # fmt: skip
+    for row in cells:
         style = KIND_STYLE.get(row[1], "") if section.id == "causes" else ""
-        table.add_row(*(Text(" ".join(row[k].split()), style=style if k < 2 else "") for k in columns))
-    console.print(Padding(table, (0, 0, 0, 2)))
+        table.add_row(*(Text(cell, style=style if n < 2 else "") for n, cell in enumerate(row)))
+    console.print(Padding(table, (0, 0, 0, INDENT)))
     if limit < len(section.rows):
         console.print(Text(f"  … and {len(section.rows) - limit:,} more", style="dim"))
+
+
+def _widths(cells: list[list[str]], headings: list[str], numbers: list[bool], room: int) -> list[int]:
+    """Names and numbers are never cut, because people copy and compare them; sentences share what is left: narrow ones get
+    what they need, wide ones equal parts."""
+    natural = [max(len(headings[n]), *(len(row[n]) for row in cells)) for n in range(len(headings))]
+    fixed = [n == 0 or numbers[n] for n in range(len(headings))]
+    left = room - GAP * len(headings) - sum(w for w, f in zip(natural, fixed, strict=True) if f)
+    widths = list(natural)
+    open_ = sorted((n for n, f in enumerate(fixed) if not f), key=lambda n: natural[n])
+    while open_:
+        n = open_.pop(0)
+        widths[n] = max(NARROWEST, min(natural[n], left // (len(open_) + 1)))
+        left -= widths[n]
+    return widths

@@ -7,12 +7,17 @@ the rest (several dimensions, several groups, suffixes) goes to ClusterShell, ea
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.nodeset import unfold
 
-ONE_BRACKET = r"^([^\[\],]*)\[([0-9,\-]+)\]$"
+NAME = r"^[A-Za-z0-9._:\-]+$"
+ONE_BRACKET = r"^([A-Za-z0-9._:\-]*)\[([0-9,\-]+)\]$"
+LARGEST = 1_000_000
+"""No job has more nodes; a list that claims to is damaged, and unfolding it would take the memory of the machine."""
 EXPANDED = {"nodelist": pl.String, "node": pl.String}
 
 
@@ -23,9 +28,10 @@ def expand(nodelists: pl.Series) -> pl.DataFrame:
     distinct = distinct.filter(
         (pl.col("nodelist") != "") & ~pl.col("nodelist").is_in(["None assigned", "(null)", "None"])
     )
-    plain = distinct.filter(~pl.col("nodelist").str.contains(r"[\[\],]"))
-    bracket = distinct.filter(pl.col("nodelist").str.contains(ONE_BRACKET))
-    rest = distinct.filter(pl.col("nodelist").str.contains(r"[\[\],]") & ~pl.col("nodelist").str.contains(ONE_BRACKET))
+    plain = distinct.filter(pl.col("nodelist").str.contains(NAME))
+    one = pl.col("nodelist").str.contains(ONE_BRACKET)
+    bracket = distinct.filter(one)
+    rest = distinct.filter(~one & pl.col("nodelist").str.contains(r"[\[\],]"))
     return pl.concat(
         [plain.select("nodelist", pl.col("nodelist").alias("node")), _one_bracket(bracket), _by_clustershell(rest)]
     )
@@ -48,8 +54,7 @@ def _one_bracket(lists: pl.DataFrame) -> pl.DataFrame:
             pl.coalesce(pl.col("range").str.extract(r"-(\d+)$", 1), pl.col("low")).cast(pl.Int64).alias("last"),
         )
     )
-    # A range that runs backwards is no range, and one of millions of nodes is no fleet: neither is read.
-    ranges = ranges.filter((pl.col("last") >= pl.col("first")) & (pl.col("last") - pl.col("first") < 1_000_000))
+    ranges = ranges.filter((pl.col("last") >= pl.col("first")) & (pl.col("last") - pl.col("first") < LARGEST))
     return (
         ranges.with_columns(pl.int_ranges("first", pl.col("last") + 1).alias("number"))
         .explode("number")
@@ -69,8 +74,19 @@ def _padded(number: pl.Expr, digits: pl.Expr) -> pl.Expr:
 def _by_clustershell(lists: pl.DataFrame) -> pl.DataFrame:
     pairs: list[tuple[str, str]] = []
     for text in lists["nodelist"]:
+        if _size(text) > LARGEST:
+            continue
         try:
             pairs.extend((text, node) for node in unfold(text))
         except BadRequest:
             continue
     return pl.DataFrame(pairs, schema=EXPANDED, orient="row")
+
+
+def _size(text: str) -> int:
+    """At least as many nodes as the list can hold, from its ranges alone."""
+    product = 1
+    for inside in re.findall(r"\[([^\]]*)\]?", text):
+        ranges = re.findall(r"([0-9]{1,12})-([0-9]{1,12})", inside)
+        product *= inside.count(",") + 1 + sum(max(0, int(last) - int(first)) for first, last in ranges)
+    return product

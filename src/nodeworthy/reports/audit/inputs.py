@@ -7,7 +7,7 @@ job has no end, a job without GPU accounting has no GPU count.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -66,7 +66,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
-    """A classified kernel line that names a broken part, already resolved to a node name."""
+    """A kernel line that names the origin of an error, trusted (see `kernel`), already resolved to a node name."""
 
     at: float
     node: str
@@ -78,7 +78,7 @@ class KernelEvent:
 @dataclass(frozen=True, slots=True)
 class AuditInput:
     """Everything an audit reads. `nodes` is None where the present state is not known; `events` and `jobs` are
-    None where there is no accounting. `gaps` are what the reading side already had to leave out."""
+    None where there is no accounting. `kernel` is None where no logs were given. `gaps` are what the reading side already had to leave out."""
 
     cluster: str
     window: Window
@@ -87,5 +87,5 @@ class AuditInput:
     jobs: pl.DataFrame | None
     normalise: Normalise
     gaps: tuple[Gap, ...] = ()
-    kernel: tuple[KernelEvent, ...] = field(default=())
+    kernel: tuple[KernelEvent, ...] | None = None
     left_authors: frozenset[str] = frozenset()

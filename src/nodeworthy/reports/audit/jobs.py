@@ -128,6 +128,12 @@ def allocated_gpu_seconds(jobs: pl.DataFrame, window: Window) -> float | None:
     return float(row[0]) if row[1] else None
 
 
+def attempts(jobs: pl.DataFrame, window: Window) -> int:
+    """How many attempts of jobs ran in the window."""
+    ran = (pl.col("start") < window.until) & (pl.col("end").is_null() | (pl.col("end") >= window.since))
+    return int(jobs.lazy().select(ran.sum()).collect(engine="streaming").item())
+
+
 def outcomes(jobs: pl.DataFrame, window: Window) -> pl.DataFrame:
     """`state, jobs, gpu_hours` of attempts that ended in the window, most GPU-hours first."""
     elapsed = (pl.col("end") - pl.col("start").clip(lower_bound=window.since)).clip(lower_bound=0)

@@ -1,22 +1,27 @@
 """Which nodes need a person first, why, and what to do: the top of the report.
 
 Order: nodes that still take jobs and harm them (black holes, lemons in service), then marks that contradict
-themselves, then marks that nobody will lift, then nodes out for a fault that nobody has taken up; inside a
+themselves, then marks that nobody will lift, then nodes out for a fault, then what was bad and may have been mended; inside a
 class by GPU-hours lost. A node appears once, with all that is known against it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
+from nodeworthy.model.hold import OwnerKind
 from nodeworthy.reports.audit.jobs import BlackHole
 from nodeworthy.reports.audit.lemons import Lemon
 from nodeworthy.reports.audit.present import OutNow
 
-CLASSES = ("black-hole", "lemon", "contradictory", "orphaned", "out")
+CLASSES = ("black-hole", "lemon", "contradictory", "orphaned", "out", "past")
+RECENT_HOLE_S = 7 * 86400
+RECENT_LEMON_S = 30 * 86400
+"""What was seen last before that may have been mended since: worth a look, not worth haste."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ NEXT = {
     "contradictory": "find out which of the two is true, and correct the mark",
     "orphaned": "test it and return it, or write who has it and until when",
     "out": "name an owner and the next step",
+    "past": "find out whether it was repaired since, and how",
 }
 
 
@@ -46,19 +52,28 @@ def needs_person(
     holes: tuple[BlackHole, ...],
     fleet: pl.DataFrame,
     lost: Mapping[str, float],
+    now: float,
 ) -> tuple[NeedsPerson, ...]:
     """All nodes that need a person, most urgent first."""
     out_names = {node.node for node in out}
     said: dict[str, list[tuple[str, str]]] = {}
     for hole in holes:
-        where = "black-hole" if hole.node not in out_names else "out"
+        recent = hole.last is not None and now - hole.last <= RECENT_HOLE_S
+        where = "out" if hole.node in out_names else "black-hole" if recent else "past"
         said.setdefault(hole.node, []).append(
-            (where, f"jobs of {hole.users} users died there within two minutes ({hole.fast_failures} jobs)")
+            (
+                where,
+                f"jobs of {hole.users} users died there within two minutes ({hole.fast_failures} jobs), last {_day(hole.last)}",
+            )
         )
     for lemon in lemons:
-        where = "lemon" if lemon.node not in out_names else "out"
+        recent = now - max(e.at for e in lemon.events) <= RECENT_LEMON_S
+        where = "out" if lemon.node in out_names else "lemon" if recent else "past"
         said.setdefault(lemon.node, []).append(
-            (where, f"failed {lemon.failures} times, {lemon.score:.0f} x what its peers did")
+            (
+                where,
+                f"failed {lemon.failures} times, {lemon.score:.0f} x what its peers did, last {_day(max(e.at for e in lemon.events))}",
+            )
         )
     for node in out:
         for kind, sentence in _of_out_node(node):
@@ -83,12 +98,18 @@ def needs_person(
 
 
 def _of_out_node(node: OutNow) -> list[tuple[str, str]]:
-    found = [("contradictory", text) for text in node.contradictory]
-    found += [("orphaned", text) for text in node.orphaned]
-    if node.reads != "planned" and not found:
-        age = "" if node.age_days is None else f" for {age_text(node.age_days)}"
-        found.append(("out", f"out{age}: {node.title}" + (f" ({node.reason})" if node.reason else "")))
-    return found
+    age = "" if node.age_days is None else f" for {age_text(node.age_days)}"
+    text = " ".join(node.reason.split())
+    quoted = f": {text}" if text else ""
+    whose = f" ({node.author})" if node.author and node.owner == OwnerKind.PERSON else ""
+    odd = [("contradictory", sentence) for sentence in node.contradictory]
+    odd += [("orphaned", sentence) for sentence in node.orphaned]
+    if odd:
+        kind = min((k for k, _ in odd), key=CLASSES.index)
+        return [(kind, "; ".join(sentence for _, sentence in odd) + f" [out{age}{quoted}{whose}]")]
+    if node.reads == "planned":
+        return []
+    return [("out", f"out{age}: {node.title}" + (f" [{text}{whose}]" if text else ""))]
 
 
 def age_text(days: float) -> str:
@@ -98,3 +119,7 @@ def age_text(days: float) -> str:
     if days * 24 >= 1:
         return f"{days * 24:.0f} h"
     return f"{days * 1440:.0f} min"
+
+
+def _day(at: float | None) -> str:
+    return "?" if at is None else time.strftime("%Y-%m-%d", time.gmtime(at))

@@ -15,6 +15,7 @@ import polars as pl
 from nodeworthy.reports.audit import jobs as job_tables
 from nodeworthy.reports.audit.inputs import AuditInput, Gap, Window
 from nodeworthy.reports.audit.jobs import BlackHole
+from nodeworthy.reports.audit.kernel import KernelEvidence, evidence
 from nodeworthy.reports.audit.lemons import Lemon, Repeats, failures, lemons, repeats
 from nodeworthy.reports.audit.outages import events_in_window, node_frame, outages, read_reasons
 from nodeworthy.reports.audit.people import NeedsPerson, needs_person
@@ -56,7 +57,8 @@ class OwnerRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """`capacity_gpu_hours` = window x GPUs configured now. None: not known."""
+    """`capacity_gpu_hours` = window x GPUs configured now. `history`: past outages are known; without it what is lost is what is
+    lost now, a lower bound. None: not known."""
 
     nodes: int | None
     gpus: int | None
@@ -66,7 +68,8 @@ class Totals:
     lost_fault_gpu_hours: float | None
     lost_planned_gpu_hours: float | None
     lost_unknown_gpu_hours: float | None
-    lost_node_hours: float
+    lost_node_hours: float | None
+    history: bool
     node_hours_unknown_gpus: float
     allocated_gpu_hours: float | None
     outages: int
@@ -111,6 +114,7 @@ class Audit:
     reliability: Reliability
     days: tuple[Day, ...]
     outcomes: tuple[tuple[str, int, float | None], ...]
+    kernel: KernelEvidence | None
     gaps: tuple[Gap, ...]
 
     def document(self) -> dict[str, Any]:
@@ -137,7 +141,7 @@ def build(given: AuditInput) -> Audit:
         cluster=given.cluster,
         window=window,
         totals=totals,
-        needs_person=needs_person(out, found, holes, fleet, by_node),
+        needs_person=needs_person(out, found, holes, fleet, by_node, window.until),
         out_now=out,
         stale_texts=stale_texts(given),
         causes=_causes(table),
@@ -151,6 +155,7 @@ def build(given: AuditInput) -> Audit:
             (str(s), int(n), None if totals.allocated_gpu_hours is None else float(h))
             for s, n, h in job_tables.outcomes(given.jobs, window).iter_rows()
         ),
+        kernel=None if given.kernel is None else evidence(given.kernel, table, window),
         gaps=tuple([*given.gaps, *gaps, *_own_gaps(given, totals, table, kills)]),
     )  # fmt: skip
 
@@ -195,12 +200,13 @@ def _totals(given: AuditInput, table: pl.DataFrame, kills: pl.DataFrame | None, 
         lost_fault_gpu_hours=lost("fault"),
         lost_planned_gpu_hours=lost("planned"),
         lost_unknown_gpu_hours=lost("unknown"),
-        lost_node_hours=float(hours["node_h"].sum()),
+        lost_node_hours=None if given.events is None and given.nodes is None else float(hours["node_h"].sum()),
+        history=given.events is not None,
         node_hours_unknown_gpus=float(hours.filter(pl.col("gpus").is_null())["node_h"].sum()),
         allocated_gpu_hours=None if held is None else held / HOUR,
         outages=table.height,
         failures=failures(table).height,
-        jobs=None if given.jobs is None else given.jobs.height,
+        jobs=None if given.jobs is None else job_tables.attempts(given.jobs, given.window),
         jobs_killed=None if kills is None else kills.height,
         killed_gpu_hours=None if work is None else work / HOUR,
     )

@@ -7,8 +7,9 @@ import pwd
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +19,7 @@ from nodeworthy.adapters.slurm import accounting, text
 from nodeworthy.adapters.slurm.command import SlurmCommand
 from nodeworthy.errors import BadFile, BadRequest, Problem, WorldError
 from nodeworthy.model.scheduler import SchedulerNode
-from nodeworthy.reports.audit.inputs import AuditInput, Gap, Window
+from nodeworthy.reports.audit.inputs import AuditInput, Gap, KernelEvent, Window
 from nodeworthy.wiring.reasons import shipped_reasons
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -112,9 +113,73 @@ def window(request: Request, latest: float) -> Window:
 
 def gather(request: Request, say: Say) -> tuple[AuditInput, bool]:
     """Everything the audit needs; and whether a source failed that should have answered."""
-    if request.from_files:
-        return _from_files(request), False
-    return _from_slurm(request, say)
+    given, failed = (_from_files(request), False) if request.from_files else _from_slurm(request, say)
+    if not request.logs:
+        return given, failed
+    say("reading logs …")
+    kernel, gaps, broke = read_logs(request.logs, given, request.zone)
+    return replace(given, kernel=kernel, gaps=(*given.gaps, *gaps)), failed or broke
+
+
+def read_logs(
+    paths: tuple[Path, ...], given: AuditInput, zone: ZoneInfo | None
+) -> tuple[tuple[KernelEvent, ...], list[Gap], bool]:
+    """The trusted errors in kernel logs, by node. Hosts are found by node name, NodeHostName, NodeAddr and short name."""
+    from nodeworthy.adapters.files.literals import finder
+    from nodeworthy.adapters.files.log_rules import load_grammar
+    from nodeworthy.adapters.files.log_source import DAMAGED, local_zone, open_log, reference
+    from nodeworthy_node.log.scan import Tally, events
+
+    grammar, tally = load_grammar(), Tally()
+    find = finder(grammar.literals)
+    names = node_names(given)
+    found: list[KernelEvent] = []
+    unknown: Counter[str] = Counter()
+    untimed = 0
+    gaps: list[Gap] = []
+    broke = False
+    for path in paths:
+        known = reference(str(path), given.window.until, zone or local_zone(), None)
+        try:
+            with open_log(str(path)) as stream:
+                for event in events(stream, find, grammar, known, tally):
+                    if not event.holds:
+                        continue
+                    node = names.get(event.host) or names.get(event.host.partition(".")[0])
+                    if node is None:
+                        unknown[event.host] += 1
+                    elif event.time is None:
+                        untimed += 1
+                    else:
+                        said = event.verdict
+                        found.append(KernelEvent(event.time, node, said.kind, said.code, event.message[:300]))
+        except DAMAGED as error:
+            broke = True
+            gaps.append(Gap(f"{path}: reading broke off: {error}", "later lines of this file are unknown"))
+    if unknown:
+        hosts = ", ".join(name or "(none)" for name, _ in unknown.most_common(5))
+        gaps.append(
+            Gap(f"{sum(unknown.values())} log errors are of hosts that are no node ({hosts})", "they are left out")
+        )
+    if untimed:
+        gaps.append(Gap(f"{untimed} log errors have no time", "they are left out"))
+    return tuple(found), gaps, broke
+
+
+def node_names(given: AuditInput) -> dict[str, str]:
+    """Every name that a log may use → node name. A name that two nodes claim is nobody's; a node's own name is its own."""
+    nodes = given.nodes
+    if nodes is None:
+        seen = given.events["node"].unique().to_list() if given.events is not None else []
+        return {str(name): str(name) for name in seen}
+    claims: dict[str, set[str]] = {}
+    for node in nodes.values():
+        for alias in (node.hostname, node.address):
+            if alias:
+                claims.setdefault(alias, set()).add(node.name)
+                claims.setdefault(alias.partition(".")[0], set()).add(node.name)
+    names = {alias: next(iter(owners)) for alias, owners in claims.items() if len(owners) == 1}
+    return names | {name: name for name in nodes}
 
 
 def _from_files(request: Request) -> AuditInput:
@@ -130,7 +195,8 @@ def _from_files(request: Request) -> AuditInput:
     latest += [n.mark.at for n in (nodes or {}).values() if n.mark and n.mark.at]
     if not latest and request.until is None:
         raise BadRequest("the files hold no time at all", hint="say when they were made: --until 2026-11-30T12:00")
-    period = window(request, max(latest, default=0.0))
+    # The last second counts; a time after today is a damaged one and must not move the window.
+    period = window(request, 1 + max((t for t in latest if t < time.time() + UNITS["d"]), default=0.0))
     gaps = [*(jobs.gaps if jobs else ()), *(events.gaps if events else ())]
     for table, what in ((jobs, "jobs"), (events, "events")):
         if table is not None:

@@ -35,6 +35,7 @@ _LINE = re.compile(
 )
 
 LabelCache = dict[str, Mapping[str, str] | None]
+CACHE_LIMIT = 500_000  # label sets worth keeping between readings: about 80,000 GPUs with a few pods each
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def parse(
     if columns is None or not columns.names:  # nothing wanted: is it a page at all?
         columns = _strict(lines, wanted, cache)
     return Page(
-        samples=columns.samples(at, target, 1.0 if seconds else 1e-3, cache),
+        samples=columns.samples(at, target, 1.0 if seconds else 1000.0, cache),
         other_names=frozenset(columns.others),
         unreadable=columns.unreadable,
         example=columns.example,
@@ -100,13 +101,13 @@ class _Columns:
     unreadable: int = 0
     example: str = ""
 
-    def samples(self, at: float, target: str, unit: float, cache: LabelCache) -> Samples:
+    def samples(self, at: float, target: str, per_second: float, cache: LabelCache) -> Samples:
         name_codes = {n: i for i, n in enumerate(dict.fromkeys(self.names))}
         place_codes = {raw: i for i, raw in enumerate(dict.fromkeys(self.labels))}
         if self.stamps is None:
             times = np.full(len(self.values), at)
         else:
-            times = np.array(self.stamps, dtype=np.float64) * unit
+            times = np.array(self.stamps, dtype=np.float64) / per_second
             times = np.where(np.isfinite(times), times, at)
         return Samples(
             names=tuple(name_codes),
