@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from nodeworthy.cli.client import connect
 
 ROOT = Path(__file__).parents[2]
 FLEET = """\
@@ -92,6 +95,22 @@ def test_serve_tells_systemd_answers_and_ends_in_order(served: Served, tmp_path:
     assert served.process.wait(timeout=30) == 0
     assert not (tmp_path / "nw.sock").exists()
     assert "no Nodeworthy is running here" in served.ask("status").stderr
+
+
+def test_turns_and_readings_are_counted(served: Served, tmp_path: Path) -> None:
+    """/metrics of a running instance counts turns, and readings of each source by outcome."""
+    connection = connect(str(tmp_path / "nw.sock"), 30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    samples = {
+        (sample.name, sample.labels.get("source"), sample.labels.get("outcome")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["nodeworthy_turns_total", None, "ok"] >= 1
+    assert samples["nodeworthy_reads_total", f"{tmp_path}/kern.log", "ok"] >= 1
+    assert samples["nodeworthy_read_duration_seconds_count", f"{tmp_path}/kern.log", None] >= 1
 
 
 def test_second_instance_is_refused_with_exit_4(served: Served) -> None:

@@ -20,16 +20,21 @@ Answer = TypeVar("Answer")
 HARD_LIMIT_S = 120.0
 
 Beat = Callable[[str], None]
+Report = Callable[[str, float, bool], None]
+"""Told of every reading: the source, how long it took in seconds, and whether it answered."""
 
 
 class Observers:
     """Runs the observing loops. `wake` is called when something arrived that should not wait for the next turn."""
 
-    def __init__(self, snapshot: Snapshot, clock: Clock, wake: Callable[[], None], beat: Beat) -> None:
+    def __init__(
+        self, snapshot: Snapshot, clock: Clock, wake: Callable[[], None], beat: Beat, report: Report | None = None
+    ) -> None:
         self.snapshot = snapshot
         self.clock = clock
         self.wake = wake
         self.beat = beat
+        self.report = report
 
     async def watch_scheduler(self, name: str, port: Scheduler, interval_s: float) -> None:
         self._declare(name, "scheduler", interval_s)
@@ -73,9 +78,11 @@ class Observers:
 
     async def _ask(self, name: str, question: Awaitable[Answer]) -> Answer | None:
         """The answer, or None with the failure written down."""
+        started, answered = self.clock.monotonic(), False
         try:
             async with asyncio.timeout(HARD_LIMIT_S):
                 answer = await question
+            answered = True
         except (NodeworthyError, OSError, TimeoutError) as error:
             problem = "; ".join(error.chain()) if isinstance(error, NodeworthyError) else (str(error) or "timed out")
             self._failed(name, problem)
@@ -85,6 +92,8 @@ class Observers:
             return None
         finally:
             self.beat(name)
+            if self.report is not None:
+                self.report(name, self.clock.monotonic() - started, answered)
         now = self.clock.now()
         reading = self.snapshot.sources[name]
         self.snapshot.sources[name] = replace(reading, last_ok=now, last_try=now, problem="")

@@ -154,7 +154,7 @@ class _Site:
     def _observing(self) -> dict[str, Coroutine[Any, Any, None]]:
         """Name → loop of every configured source."""
         settings = self.settings
-        observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat)
+        observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
         found: dict[str, Coroutine[Any, Any, None]] = {}
         if settings.slurm.enabled:
             slurm = settings.slurm
@@ -222,6 +222,9 @@ class _Site:
         return lambda name: self.engine.world.resolver.node(kind, name).node
 
     # what is told about ourselves
+
+    def _source_read(self, name: str, took_s: float, answered: bool) -> None:
+        self.metrics.source_read(name, took_s, ok=answered)
 
     def _turn_made(self, _: Picture, health: TurnHealth) -> None:
         self.metrics.turn_made(health.took_s or 0.0, ok=not health.failure)
