@@ -19,23 +19,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import random
 import re
 import secrets
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from labs import slurm_config, slurm_database
-from labs.processes import LabError, Processes, leftovers, wait_until
+from labs.processes import LabError, Processes, free_ports, leftovers, wait_until
 from labs.slurm_config import LabOptions, LabPlace
 
 MARK = ".slurm-lab"
@@ -180,24 +178,12 @@ class SlurmLab:
             raise LabError("no Slurm plugins: install slurm-wlm-basic-plugins")
         version = (int(found[1]), int(found[2]))
         return LabPlace(
-            self.directory, self.options, version, "/" + str(plugins).removeprefix(root).lstrip("/"), self._free_ports()
+            self.directory,
+            self.options,
+            version,
+            "/" + str(plugins).removeprefix(root).lstrip("/"),
+            free_ports(self.options.ports()),
         )
-
-    def _free_ports(self) -> int:
-        """First port of a free range below the kernel's range for outgoing connections."""
-        count = self.options.ports()
-        for _ in range(50):
-            first = random.randint(20000, 30000 - count)
-            with ExitStack() as held:
-                try:
-                    for port in range(first, first + count):
-                        probe = held.enter_context(socket.socket())
-                        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                        probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-            return first
-        raise LabError(f"no free range of {count} ports between 20000 and 30000")
 
     def _write_files(self) -> None:
         place, lab = self.place, self.directory
