@@ -32,7 +32,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from labs import slurm_config, slurm_database
+from labs import slurm_config, slurm_database, slurm_roots
 from labs.processes import LabError, Processes, free_ports, leftovers, wait_until
 from labs.slurm_config import LabOptions, LabPlace
 
@@ -163,27 +163,8 @@ class SlurmLab:
         (self.directory / "rundir/.slurm-lab-inside").touch()
 
     def _look_around(self) -> LabPlace:
-        root = self.options.root or ""
-        if not Path(f"{root}/usr/sbin/slurmctld").exists():
-            raise LabError(f"no slurmctld under {root or '/'}: install slurmctld and slurmd, or bootstrap a root")
-        argv = ["chroot", root, "slurmctld", "-V"] if root else ["/usr/sbin/slurmctld", "-V"]
-        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
-        found = re.search(r"(\d+)\.(\d+)", said)
-        if found is None:
-            raise LabError(f"slurmctld -V said {said!r}")
-        plugins = next(
-            (p for kind in ("slurm-wlm", "slurm") for p in sorted(Path(f"{root}/usr/lib").glob(f"*/{kind}"))), None
-        )
-        if plugins is None:
-            raise LabError("no Slurm plugins: install slurm-wlm-basic-plugins")
-        version = (int(found[1]), int(found[2]))
-        return LabPlace(
-            self.directory,
-            self.options,
-            version,
-            "/" + str(plugins).removeprefix(root).lstrip("/"),
-            free_ports(self.options.ports()),
-        )
+        version, plugins = slurm_roots.installed(self.options.root or "")
+        return LabPlace(self.directory, self.options, version, plugins, free_ports(self.options.ports()))
 
     def _write_files(self) -> None:
         place, lab = self.place, self.directory
