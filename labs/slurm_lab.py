@@ -19,23 +19,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import random
 import re
 import secrets
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from labs import slurm_config, slurm_database
-from labs.processes import LabError, Processes, leftovers, wait_until
+from labs import slurm_config, slurm_database, slurm_roots
+from labs.processes import LabError, Processes, free_ports, leftovers, wait_until
 from labs.slurm_config import LabOptions, LabPlace
 
 MARK = ".slurm-lab"
@@ -165,39 +163,8 @@ class SlurmLab:
         (self.directory / "rundir/.slurm-lab-inside").touch()
 
     def _look_around(self) -> LabPlace:
-        root = self.options.root or ""
-        if not Path(f"{root}/usr/sbin/slurmctld").exists():
-            raise LabError(f"no slurmctld under {root or '/'}: install slurmctld and slurmd, or bootstrap a root")
-        argv = ["chroot", root, "slurmctld", "-V"] if root else ["/usr/sbin/slurmctld", "-V"]
-        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
-        found = re.search(r"(\d+)\.(\d+)", said)
-        if found is None:
-            raise LabError(f"slurmctld -V said {said!r}")
-        plugins = next(
-            (p for kind in ("slurm-wlm", "slurm") for p in sorted(Path(f"{root}/usr/lib").glob(f"*/{kind}"))), None
-        )
-        if plugins is None:
-            raise LabError("no Slurm plugins: install slurm-wlm-basic-plugins")
-        version = (int(found[1]), int(found[2]))
-        return LabPlace(
-            self.directory, self.options, version, "/" + str(plugins).removeprefix(root).lstrip("/"), self._free_ports()
-        )
-
-    def _free_ports(self) -> int:
-        """First port of a free range below the kernel's range for outgoing connections."""
-        count = self.options.ports()
-        for _ in range(50):
-            first = random.randint(20000, 30000 - count)
-            with ExitStack() as held:
-                try:
-                    for port in range(first, first + count):
-                        probe = held.enter_context(socket.socket())
-                        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                        probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-            return first
-        raise LabError(f"no free range of {count} ports between 20000 and 30000")
+        version, plugins = slurm_roots.installed(self.options.root or "")
+        return LabPlace(self.directory, self.options, version, plugins, free_ports(self.options.ports()))
 
     def _write_files(self) -> None:
         place, lab = self.place, self.directory
