@@ -223,13 +223,14 @@ def measure(folder: Path, days: int, html: bool = True) -> tuple[dict[str, Any],
         "json",
     ]
     source = str(Path(__file__).resolve().parents[1] / "src")
-    before = time.perf_counter()
+    before, earlier = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(argv, capture_output=True, check=False, env={**os.environ, "PYTHONPATH": source})
     seconds = time.perf_counter() - before
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime - earlier.ru_utime - earlier.ru_stime
     if done.returncode:
         raise SystemExit(done.stderr.decode())
-    return json.loads(done.stdout), Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000)
+    return json.loads(done.stdout), Cost(seconds, cpu, used.ru_maxrss / 1000)
 
 
 def grade(report: dict[str, Any], truth: Truth) -> list[str]:

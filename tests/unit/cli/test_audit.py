@@ -154,3 +154,62 @@ def test_help_has_an_example_and_loads_nothing_heavy() -> None:
     assert "sacctmgr -P show event" in done.stdout
     for heavy in ("polars", "matplotlib", "rich.console", "scipy"):
         assert f" {heavy}\n" not in done.stderr
+
+
+CONFIG = "AccountingStorageType = accounting_storage/slurmdbd\nClusterName = fake\nSLURM_VERSION = 23.11.4\n"
+NODE = "NodeName=n1 Gres=gpu:8 RealMemory=1000 State=IDLE+DRAIN Partitions=p Reason=Xid 79 on GPU 3 [root@1780000000]\n"
+
+
+def fake_slurm(folder: Path, **scripts: str) -> dict[str, str]:
+    """Slurm's commands as scripts, first in PATH."""
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    (folder / "config").write_text(CONFIG)
+    (folder / "node").write_text(NODE)
+    return {"PATH": f"{folder}:/usr/bin:/bin", "PYTHONPATH": SOURCE}
+
+
+SCONTROL = 'case "$*" in *config*) cat "$(dirname "$0")/config";; *) cat "$(dirname "$0")/node";; esac'
+
+
+def test_a_source_that_fails_leaves_the_rest_standing(tmp_path: Path) -> None:
+    """slurmdbd is down: who is out is still known, the past is said to be unknown, exit code 6."""
+    down = "echo 'sacct: error: slurm_persist_conn_open: failed to connect' >&2; exit 1"
+    env = fake_slurm(tmp_path, scontrol=SCONTROL, sacct=down, sacctmgr=down)
+    argv = [sys.executable, "-m", "nodeworthy.cli.main", "audit", "slurm", "-o", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=60, check=False)
+    assert done.returncode == 6
+    document = json.loads(done.stdout)
+    assert [(r["node"], r["cause"]) for r in document["out_now"]] == [("n1", "gpu-lost")]
+    assert document["totals"]["jobs"] is None
+    said = " ".join(gap["what"] for gap in document["gaps"])
+    assert "jobs: `sacct" in said
+    assert "node events: `sacctmgr" in said
+
+
+def test_half_an_answer_is_no_answer(tmp_path: Path) -> None:
+    """sacct prints some jobs and then fails: none of them is used."""
+    half = 'case "$*" in *helpformat*) echo JobIDRaw User State Start End NNodes NodeList AllocTRES;; *) echo "JobIDRaw|State"; exit 1;; esac'
+    env = fake_slurm(
+        tmp_path, scontrol=SCONTROL, sacct=half, sacctmgr="echo 'Cluster|NodeName|TimeStart|TimeEnd|State|User|Reason'"
+    )
+    argv = [sys.executable, "-m", "nodeworthy.cli.main", "audit", "slurm", "-o", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=60, check=False)
+    assert done.returncode == 6
+    assert json.loads(done.stdout)["totals"]["jobs"] is None
+
+
+def test_kernel_logs_are_set_against_outages(fleet: tuple[Path, object], tmp_path: Path) -> None:
+    """Trusted errors of known hosts count; other hosts are said; a user's own line is no evidence."""
+    folder, _ = fleet
+    xid = "kernel: NVRM: Xid (PCI:0000:4e:00): 79, pid=12, name=python, GPU has fallen off the bus."
+    (tmp_path / "kern.log").write_text(
+        f"2026-09-01T10:00:00+00:00 gpu00001.example.org {xid}\n"
+        f"2026-09-01T10:00:00+00:00 stranger {xid}\n"
+        f"2026-09-01T10:00:00+00:00 gpu00002 myjob[77]: {xid.removeprefix('kernel: ')}\n"
+    )
+    document = json.loads(of(folder, "--logs", str(tmp_path / "kern.log"), "-o", "json").stdout)
+    assert [row["node"] for row in document["kernel"]["rows"]] == ["gpu00001"]
+    assert any("stranger" in gap["what"] for gap in document["gaps"])
+    assert "KERNEL LOG  1 error on 1 node" in of(folder, "--logs", str(tmp_path / "kern.log")).stdout

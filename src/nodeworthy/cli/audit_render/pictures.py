@@ -155,6 +155,7 @@ def _ages(audit: Audit) -> Picture | None:
                 axes.annotate(str(value), (k, value), ha="center", va="bottom", color=INK, fontsize=9)
         axes.set_xticks(range(len(AGES)), [label for _, label in AGES])
         axes.set_ylabel("nodes out now")
+        axes.yaxis.get_major_locator().set_params(integer=True)
         axes.legend(loc="upper right", frameon=False, labelcolor=INK)
 
     old = sum(table[k][3] + table[k][4] for k in kinds)
