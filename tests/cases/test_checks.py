@@ -90,3 +90,15 @@ def test_no_built_in_check_is_true_of_nothing() -> None:
             condition = parse(check.condition)
             assert condition.evaluate({}) is None
             assert any(not n.startswith("class.") for n in names_of(check.condition)), check.id
+
+
+@pytest.mark.parametrize("case", [case for _, case in CASES], ids=[name for name, _ in CASES])
+def test_blanking_any_fact_accuses_nobody(case: dict[str, Any]) -> None:
+    """Without one of its facts or expectations a component has no finding that it had not with it."""
+    values = {**case.get("facts", {}), **{f"class.{k}": v for k, v in case.get("class", {}).items()}}
+    for blank in values:
+        left = {k: v for k, v in values.items() if k != blank}
+        for check in CATALOGUE.checks.values():
+            if check.kind == case["kind"] and check.condition is not None and check.id not in case["findings"]:
+                applies = not check.applies or parse(check.applies).evaluate(left) is True
+                assert not (applies and parse(check.condition).evaluate(left) is True), (check.id, blank)
