@@ -12,8 +12,8 @@ NUMBER, STRING, BOOLEAN, ANY = "number", "string", "boolean", "any"
 FUNCTIONS = {
     "abs": (1, 1, "the absolute value of a number"),
     "any_bits": (2, 2, "true when a whole number has any of the bits of a mask set"),
-    "max": (2, 8, "the largest of its numbers"),
-    "min": (2, 8, "the smallest of its numbers"),
+    "max": (1, 8, "the largest of its numbers"),
+    "min": (1, 8, "the smallest of its numbers"),
 }
 
 

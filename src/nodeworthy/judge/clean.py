@@ -113,7 +113,7 @@ def _typed(value: pl.Expr, signal: Signal) -> pl.Expr:
 def _switch(raw: pl.Expr, text: bool) -> pl.Expr:
     if text:
         return raw.str.strip_chars().str.to_lowercase().replace_strict(_WORDS, default=None, return_dtype=pl.Boolean)
-    return pl.when(raw == 1).then(pl.lit(True)).when(raw == 0).then(pl.lit(False))
+    return pl.when((raw == 0) | (raw == 1)).then(raw == 1)
 
 
 def _text(raw: pl.Expr, signal: Signal) -> pl.Expr:

@@ -13,8 +13,8 @@ The finding is about the GPU where the line names one and the check is about GPU
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
 
 from nodeworthy.judge.catalogue_check import LINES_KEPT
 from nodeworthy.model.catalogue import Catalogue, Check, EventMatch
@@ -82,6 +82,34 @@ def judge_events(
             kept[key] = left
     findings = [_finding(catalogue.checks[name], ref, lines) for (name, ref), lines in kept.items()]
     return EventJudgement(tuple(f for f in findings if f is not None), EventState(kept))
+
+
+def to_data(state: EventState) -> list[dict[str, Any]]:
+    """The state as plain values, for the store: a restart must not forget what the log said of this boot."""
+    return [
+        {
+            "check": check,
+            "component": asdict(component),
+            "total": heard.total,
+            "first_at": heard.first_at,
+            "lines": [{**asdict(line), "role": line.role.value} for line in heard.lines],
+        }
+        for (check, component), heard in state.heard.items()
+    ]
+
+
+def from_data(rows: Iterable[Mapping[str, Any]]) -> EventState:
+    """The state that `to_data` gave."""
+    return EventState(
+        {
+            (row["check"], ComponentRef(**row["component"])): Heard(
+                row["total"],
+                row["first_at"],
+                tuple(LogEvent(**{**line, "role": Role(line["role"])}) for line in row["lines"]),
+            )
+            for row in rows
+        }
+    )
 
 
 def _by_kind(catalogue: Catalogue) -> dict[str, list[Check]]:

@@ -18,7 +18,7 @@ Nodeworthy itself. A source that went quiet gives one finding about the source a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -94,6 +94,36 @@ def judge(catalogue: Catalogue, frames: Frames, previous: JudgeState, now: float
     keys = {kind: table.frame.select("node", "index") for kind, table in frames.tables.items()}
     state = JudgeState(now, frames.fleet_revision, rows, sources, failures, keys)
     return Judgement((*findings, *sources.values()), state, tuple(unknown), kept)
+
+
+def resume(catalogue: Catalogue, frames: Frames, findings: Iterable[Finding]) -> JudgeState:
+    """The state after a restart, from the findings that stood before it.
+
+    They stand on as last known until the first answer: what became well meanwhile closes after `clear_s`, what
+    is not seen stays, with its `since`. Findings of checks or components that are gone are left out.
+    """
+    places: dict[str, dict[tuple[str, str], int]] = {}
+    rows: dict[str, dict[int, RowState]] = {}
+    for found in findings:
+        check = catalogue.checks.get(found.check)
+        if (
+            check is None
+            or check.condition is None
+            or check.kind not in frames.tables
+            or found.verdict is not Verdict.TRUE
+        ):
+            continue
+        if check.kind not in places:
+            keys = frames.tables[check.kind].frame.select("node", "index").iter_rows()
+            places[check.kind] = {(node, index): row for row, (node, index) in enumerate(keys)}
+        row = places[check.kind].get((found.component.node, found.component.index))
+        if row is not None:
+            blind_from = found.since if found.unknown is not None else None
+            state = RowState(
+                since=found.since, active=True, blind_from=blind_from, openings=(found.since,), finding=found
+            )
+            rows.setdefault(check.id, {})[row] = state
+    return JudgeState(fleet_revision=frames.fleet_revision, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from importlib.resources import files
@@ -9,7 +10,7 @@ from importlib.resources import files
 import pytest
 
 from nodeworthy.adapters.files.catalogue import load
-from nodeworthy.judge.events import LINES_KEPT, EventJudgement, EventState, judge_events
+from nodeworthy.judge.events import LINES_KEPT, EventJudgement, EventState, from_data, judge_events, to_data
 from nodeworthy.model.event import LogEvent, Role
 from nodeworthy.model.finding import ComponentRef, Trust, Verdict
 
@@ -148,6 +149,15 @@ def test_some_checks_need_several_lines_within_a_window() -> None:
     assert [f.check for f in judged(*close).findings] == ["kernel-out-of-memory"]
     assert judged(*close[:4]).findings == ()
     assert judged(*spread).findings == ()
+
+
+def test_the_state_survives_a_restart_as_plain_values() -> None:
+    """What was heard goes through JSON and says the same afterwards; a newer boot still ends it."""
+    state = judged(XID79, xid("95"), xid("95", at=NOW - 1)).state
+    again = from_data(json.loads(json.dumps(to_data(state))))
+    assert again == state
+    assert judged(state=again).findings == judged(state=state).findings
+    assert judged(state=again, boots={"n3": NOW + 500}).findings == ()
 
 
 def test_every_event_check_can_be_met_by_the_log_grammar() -> None:

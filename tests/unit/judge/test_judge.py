@@ -9,7 +9,7 @@ import pytest
 
 from nodeworthy.judge import judge as module
 from nodeworthy.judge.frames import Frames, build
-from nodeworthy.judge.judge import Judgement, JudgeState, judge
+from nodeworthy.judge.judge import Judgement, JudgeState, judge, resume
 from nodeworthy.model.catalogue import Catalogue, Check, Signal, SourceField
 from nodeworthy.model.finding import ComponentRef, Finding, UnknownReason, Verdict
 from nodeworthy.model.fleet import Fleet, Node, NodeClass
@@ -224,3 +224,20 @@ def test_the_same_input_gives_the_same_judgement() -> None:
     first, second = run(values, catalogue()), run(values, catalogue())
     assert [r.findings for r in first] == [r.findings for r in second]
     assert [r.state.rows for r in first] == [r.state.rows for r in second]
+
+
+def test_findings_go_on_after_a_restart() -> None:
+    """Blind at the restart: it stands with its since. Seen well: it closes after clear_s. Gone from the fleet: gone."""
+    given = catalogue()
+    before = run([95, 95, 95], given)[-1].findings
+    now = START + 60
+    blind = frames(now, None, given)
+    state = resume(given, blind, before)
+    (standing,) = judge(given, blind, state, now).findings
+    assert standing.since == START
+    assert standing.unknown is UnknownReason.SENTINEL
+    well = [judge(given, frames(now, 50.0, given), state, now)]
+    well.append(judge(given, frames(now + 30, 50.0, given), well[0].state, now + 30))
+    assert [len(r.findings) for r in well] == [1, 0]
+    other = frames(now, None, given, nodes=("n9",))
+    assert judge(given, other, resume(given, other, before), now).findings == ()
