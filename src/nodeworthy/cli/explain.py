@@ -152,7 +152,7 @@ def _unknown(item: Answer) -> str:
     since = "" if item["since"] is None else f" for {words.age(item['since'])}"
     detail = f"; {item['detail']}" if item["detail"] else ""
     names, more = ", ".join(item["checks"][:_CHECKS]), ", …" if len(item["checks"]) > _CHECKS else ""
-    checks = f"; cannot be told: {names}{more}" if names else ""
+    checks = f"; checks: {names}{more}" if names else ""
     return f"{item['what']}: {item['reason']}{since}{detail}{checks}"
 
 

@@ -127,7 +127,7 @@ def test_explain_names_the_owner_of_a_mark(call: Call) -> None:
 def test_explain_says_what_is_unknown_and_why(call: Call) -> None:
     """A dark node: the reason, since when, which checks cannot tell, jobs not known."""
     text = " ".join(call("node", "explain", "n5").stdout.split())
-    assert "unknown telemetry of n5: stale for 11m; last sample 11m ago; cannot be told: gpu-count, ecc-dbe" in text
+    assert "unknown telemetry of n5: stale for 11m; last sample 11m ago; checks: gpu-count, ecc-dbe" in text
     assert "jobs ? not known" in text
 
 
