@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.conftest import Labs, SystemClock, command_for
 
 from nodeworthy.adapters.slurm import text
 from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
+from tests.conftest import Labs, SystemClock, command_for
 
 NODES = 10_000
 LEAF = 100

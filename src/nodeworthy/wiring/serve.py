@@ -10,22 +10,11 @@ import asyncio
 import contextlib
 import logging
 import signal
-import ssl
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
+from collections.abc import Coroutine
 from typing import Any
 
 from nodeworthy.adapters.clock import SystemClock
-from nodeworthy.adapters.exposition.scrape import Limits, ScrapeTelemetry, Target
-from nodeworthy.adapters.files.literals import finder
-from nodeworthy.adapters.files.log_rules import load_grammar
-from nodeworthy.adapters.files.log_source import local_zone
-from nodeworthy.adapters.logfile.tail import LogFile
-from nodeworthy.adapters.prometheus.telemetry import Limits as QueryLimits
-from nodeworthy.adapters.prometheus.telemetry import PrometheusTelemetry
-from nodeworthy.adapters.slurm.command import SlurmCommand
-from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, serve, tcp_listener
 from nodeworthy.model.identity import NameKind
@@ -38,16 +27,16 @@ from nodeworthy.service.live import LiveViews
 from nodeworthy.service.metrics import Metrics
 from nodeworthy.service.picture import Picture
 from nodeworthy.service.views import LoopView
-from nodeworthy.wiring import selfchecks
-from nodeworthy.wiring.settings import Exporters, Logs, Settings
+from nodeworthy.wiring import selfchecks, sources
+from nodeworthy.wiring.settings import Settings
 from nodeworthy.wiring.world import first_picture, fleet_of, load_world, save_world
 
 log = logging.getLogger("nodeworthy")
 
 LOG_INTERVAL_S = 0.25  # a trusted line is to be judged within two seconds of being written
-FIRST_SIGHT_S = (
-    30.0  # how long the first turn waits for the scheduler, so that boots are known before events are judged
-)
+FIRST_SIGHT_S = 30.0  # how long a first reading is waited for
+
+Watch = Coroutine[Any, Any, None]
 
 
 def run(settings: Settings, *, once: bool = False) -> None:
@@ -98,12 +87,16 @@ class _Site:
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
             watchdog = Watchdog(self.deadman, watchdog_interval())
+            observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
+            # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
+            self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
             async with asyncio.TaskGroup() as tasks:
-                loops = [tasks.create_task(loop, name=name) for name, loop in self._observing().items()]
-                await self._first_sight(stop, len(loops))
-                # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
-                self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
-                await self.engine.step()
+                # the scheduler first: it knows boots and, without a fleet file, the names that others are to resolve
+                loops: list[asyncio.Task[None]] = []
+                for watch in (self._watch_scheduler, self._watch_others):
+                    loops += [tasks.create_task(loop, name=name) for name, loop in watch(observers).items()]
+                    await self._first_sight(stop, len(loops))
+                    await self.engine.step()
                 if once:
                     sys.stdout.write(self._status() + "\n")
                 else:
@@ -151,73 +144,37 @@ class _Site:
                 log.info("retention removed %s", dict(removed.removed))
             await self.clock.sleep(retention.every)
 
-    def _observing(self) -> dict[str, Coroutine[Any, Any, None]]:
-        """Name → loop of every configured source."""
-        settings = self.settings
-        observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
-        found: dict[str, Coroutine[Any, Any, None]] = {}
-        if settings.slurm.enabled:
-            slurm = settings.slurm
-            environment = {**slurm.environment, **({"SLURM_CONF": str(slurm.conf)} if slurm.conf else {})}
-            command = SlurmCommand(env=environment, timeout_s=slurm.timeout, bin_dir=slurm.bin_dir)
-            port = SlurmScheduler(command, self.clock, minimum_interval_s=min(5.0, slurm.interval))
-            found["slurm"] = observers.watch_scheduler("slurm", port, slurm.interval)
-            self._budget("slurm", slurm.interval, 5 * slurm.timeout)
-        for group in settings.exporters:
-            found[group.name] = observers.watch_telemetry(group.name, "exporter", self._scraper(group), group.interval)
+    def _watch_scheduler(self, observers: Observers) -> dict[str, Watch]:
+        slurm = self.settings.slurm
+        if not slurm.enabled:
+            return {}
+        self._budget("slurm", slurm.interval, 5 * slurm.timeout)
+        return {"slurm": observers.watch_scheduler("slurm", sources.scheduler(slurm, self.clock), slurm.interval)}
+
+    def _watch_others(self, observers: Observers) -> dict[str, Watch]:
+        """Name → loop of every configured source but the scheduler."""
+        signals = tuple(self.engine.world.catalogue.signals.values())
+        exporter_of, syslog_of = self._node_of(NameKind.EXPORTER), self._node_of(NameKind.SYSLOG)
+        found: dict[str, Watch] = {}
+        for group in self.settings.exporters:
+            scraper = sources.exporters(group, signals, exporter_of, self.clock)
+            found[group.name] = observers.watch_telemetry(group.name, "exporter", scraper, group.interval)
             self._budget(group.name, group.interval, 60.0)
-        for prometheus in settings.prometheus:
-            asker = PrometheusTelemetry(
-                prometheus.url,
-                list(self.engine.world.catalogue.signals.values()),
-                self._node_of(NameKind.EXPORTER),
-                self.clock,
-                source=prometheus.name,
-                limits=QueryLimits(timeout_s=prometheus.timeout),
-                headers=_bearer(prometheus.token_file),
-                verify=_trust(prometheus.ca_file),
-            )
-            found[prometheus.name] = observers.watch_telemetry(
-                prometheus.name, "prometheus", asker, prometheus.interval
-            )
-            self._budget(prometheus.name, prometheus.interval, 120.0)
-        for file in settings.logs:
+        for site in self.settings.prometheus:
+            asker = sources.prometheus(site, signals, exporter_of, self.clock)
+            found[site.name] = observers.watch_telemetry(site.name, "prometheus", asker, site.interval)
+            self._budget(site.name, site.interval, 120.0)
+        for file in self.settings.logs:
             name = file.name or str(file.path)
-            found[name] = observers.watch_log(name, self._log(file, name), LOG_INTERVAL_S)
+            tail = sources.log_file(file, syslog_of, self.clock, self.memory.cursors.get(name))
+            found[name] = observers.watch_log(name, tail, LOG_INTERVAL_S)
             self._budget(name, LOG_INTERVAL_S, 60.0)
         return found
 
     def _budget(self, name: str, interval_s: float, longest_s: float) -> None:
         self.deadman.register(name, 3 * interval_s + longest_s + 10.0)
 
-    def _scraper(self, group: Exporters) -> ScrapeTelemetry:
-        return ScrapeTelemetry(
-            [Target(url, name) for name, url in group.unfolded],
-            list(self.engine.world.catalogue.signals.values()),
-            self._node_of(NameKind.EXPORTER),
-            self.clock,
-            source=group.name,
-            limits=Limits(timeout_s=group.timeout),
-            headers=_headers(group.headers_file),
-            verify=_trust(group.ca_file),
-        )
-
-    def _log(self, file: Logs, name: str) -> LogFile:
-        grammar = load_grammar()
-        return LogFile(
-            file.path,
-            grammar=grammar,
-            find=finder(grammar.literals),
-            clock=self.clock,
-            resolve=self._node_of(NameKind.SYSLOG),
-            cursor=self.memory.cursors.get(name),
-            zone=local_zone(),
-            host=file.host,
-            from_start=file.start == "beginning",
-            trust_tag=file.trusted,
-        )
-
-    def _node_of(self, kind: NameKind) -> Callable[[str], str | None]:
+    def _node_of(self, kind: NameKind) -> sources.Resolve:
         """Always asks the present resolver: the fleet may change while we run."""
         return lambda name: self.engine.world.resolver.node(kind, name).node
 
@@ -245,18 +202,3 @@ class _Site:
         lines = [f"{status.nodes} nodes: {states or 'none seen'}"]
         lines += [f"{need.severity}: {need.subject}: {need.summary}" for need in status.needs]
         return "\n".join(lines)
-
-
-def _headers(path: Path | None) -> Mapping[str, str] | None:
-    if path is None:
-        return None
-    pairs = (line.partition(":") for line in path.read_text().splitlines() if ":" in line)
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def _bearer(path: Path | None) -> Mapping[str, str] | None:
-    return None if path is None else {"Authorization": f"Bearer {path.read_text().strip()}"}
-
-
-def _trust(path: Path | None) -> ssl.SSLContext | bool:
-    return True if path is None else ssl.create_default_context(cafile=str(path))

@@ -196,6 +196,10 @@ class Prometheus(Section):
     url: str = Field(description="Its address, such as `http://prometheus:9090`.")
     interval: Duration = Field(default=15.0, description="Time between two queries.")
     timeout: Duration = Field(default=10.0, description="How long one query may take.")
+    federate: bool = Field(
+        default=False,
+        description="Read `/federate` instead of the query API: several times faster on large fleets, where it is allowed.",
+    )
     token_file: Path | None = Field(default=None, description="File (mode 0600) with a bearer token.")
     ca_file: Path | None = Field(default=None, description="Certificates to trust instead of the system's.")
 

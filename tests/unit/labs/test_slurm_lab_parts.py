@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from labs import slurm_roots
 from labs.processes import LabError, Processes, start_ticks
 from labs.slurm_config import LabOptions, LabPlace, gres_conf, slurm_conf, topology_conf
