@@ -20,6 +20,7 @@ from nodeworthy.model.scheduler import SchedulerSnapshot
 from nodeworthy.observe.snapshot import Seen, Snapshot
 from nodeworthy.ports import Clock, Store
 from nodeworthy.service.changes import changes
+from nodeworthy.service.facts import Facts
 from nodeworthy.service.picture import Picture, World
 from nodeworthy.service.turn import turn
 
@@ -44,6 +45,7 @@ class Engine:
     def __init__(
         self,
         picture: Picture,
+        facts: Facts,
         snapshot: Snapshot,
         store: Store,
         clock: Clock,
@@ -57,6 +59,7 @@ class Engine:
         self.world: World = picture.world
         self.health = TurnHealth()
         self.interval_s = interval_s
+        self._facts = facts
         self._snapshot = snapshot
         self._store = store
         self._clock = clock
@@ -99,7 +102,8 @@ class Engine:
 
     def _turn_and_commit(self, seen: Seen, now: float) -> Picture:
         self.world = self._world_for(seen)
-        after = turn(self.world, self.picture, seen, now)
+        frames = self._facts.frames(self.world, seen, now)
+        after = turn(self.world, self.picture, seen, frames, now)
         with self._store.transaction():
             if after.world is not self.picture.world or not self.picture.number:
                 self._keep_world(after.world, now)

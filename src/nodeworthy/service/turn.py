@@ -2,8 +2,8 @@
 
     observe → judge → decide → act, with the record as their medium
 
-The observers have filled a snapshot; this is judge and decide, and it waits for nothing. It is a function of its
-arguments: the same world, picture, sight and time give the same result, so any turn can be replayed. Nothing is acted
+The observers have filled a snapshot, and `facts` has made frames of it; this is judge and decide, and it waits for
+nothing. It is a function of its arguments: the same world, picture, sight, frames and time give the same result, so any turn can be replayed. Nothing is acted
 upon yet: in observe mode every hold is a `would`, and the record keeps what would have been.
 """
 
@@ -17,7 +17,7 @@ from nodeworthy.decide.marks import classify
 from nodeworthy.decide.status import statuses
 from nodeworthy.judge.answers import blind_nodes
 from nodeworthy.judge.events import judge_events
-from nodeworthy.judge.frames import build
+from nodeworthy.judge.frames import Frames
 from nodeworthy.judge.identities import identity_findings
 from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
@@ -26,13 +26,12 @@ from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, jobs_by_node, transitions
 
 
-def turn(world: World, before: Picture, sight: Seen, now: float) -> Picture:
+def turn(world: World, before: Picture, sight: Seen, frames: Frames, now: float) -> Picture:
     """The picture at `now`. Pure; raises only for a defect of ours."""
     seen = sight.current(now)
     nodes = seen.scheduler.nodes if seen.scheduler else {}
 
     # judge: facts and events become findings, in three values
-    frames = build(world.fleet, world.catalogue, seen.batches, now, down=seen.down(now))
     judged = judge(world.catalogue, frames, before.judged, now)
     boots = {name: node.boot_at for name, node in nodes.items() if node.boot_at is not None}
     where = places(frames, before.places)

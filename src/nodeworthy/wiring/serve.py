@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -17,12 +18,16 @@ from typing import Any
 from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, serve, tcp_listener
+from nodeworthy.errors import NodeworthyError
+from nodeworthy.judge.features import Windows
 from nodeworthy.model.identity import NameKind
 from nodeworthy.observe.observers import Observers
 from nodeworthy.observe.snapshot import Snapshot
+from nodeworthy.record.history import History
 from nodeworthy.record.store import SqlStore, open_store
 from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
 from nodeworthy.service.engine import Engine, TurnHealth
+from nodeworthy.service.facts import Facts
 from nodeworthy.service.live import LiveViews
 from nodeworthy.service.metrics import Metrics
 from nodeworthy.service.picture import Picture
@@ -39,17 +44,33 @@ FIRST_SIGHT_S = 30.0  # how long a first reading is waited for
 Watch = Coroutine[Any, Any, None]
 
 
-def run(settings: Settings, *, once: bool = False) -> None:
-    """Serve until SIGTERM or SIGINT; with `once`, read everything once, take one turn, print the status and end."""
+def run(settings: Settings, *, once: bool = False) -> bool:
+    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    for chatty in ("httpx", "alembic"):
+    for chatty in ("httpx", "alembic", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
     store = open_store(settings.store_url)
     try:
-        asyncio.run(_Site(settings, store).serve(once=once))
+        site = _Site(settings, store)
+        try:
+            return asyncio.run(_all_of(site, once))
+        finally:
+            site.facts.close()
+    except BaseExceptionGroup as group:
+        known = group.subgroup(NodeworthyError)
+        if known is None:
+            raise
+        raise known.exceptions[0] from group
     finally:
         store.close()
+
+
+async def _all_of(site: _Site, once: bool) -> bool:
+    if once:
+        return await site.look_once()
+    await site.serve()
+    return True
 
 
 class _Site:
@@ -64,8 +85,12 @@ class _Site:
         self.deadman = DeadMan(self.clock.monotonic, self._loop_changed)
         world, declared = load_world(settings, store)
         self.memory = store.load()
+        windows = Windows(world.catalogue)
+        keep_s = settings.retention.history
+        self.facts = Facts(windows, History(settings.state_dir / "history", windows.signals(), keep_s=keep_s))
         self.engine = Engine(
             picture=first_picture(world, self.memory, store, self.clock.now()),
+            facts=self.facts,
             snapshot=self.snapshot,
             store=store,
             clock=self.clock,
@@ -81,50 +106,62 @@ class _Site:
 
     # the loops
 
-    async def serve(self, *, once: bool) -> None:
+    async def serve(self) -> None:
+        """Until SIGTERM or SIGINT. The API answers from the start: before the first turn it says so."""
         with listening(self.settings.socket, group=self.settings.socket_group) as listener:
             stop = asyncio.Event()
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
             watchdog = Watchdog(self.deadman, watchdog_interval())
-            observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
-            # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
-            self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
             async with asyncio.TaskGroup() as tasks:
-                # the scheduler first: it knows boots and, without a fleet file, the names that others are to resolve
-                loops: list[asyncio.Task[None]] = []
-                for watch in (self._watch_scheduler, self._watch_others):
-                    loops += [tasks.create_task(loop, name=name) for name, loop in watch(observers).items()]
-                    await self._first_sight(stop, len(loops))
-                    await self.engine.step()
-                if once:
-                    sys.stdout.write(self._status() + "\n")
-                else:
-                    loops.append(tasks.create_task(self.engine.run(), name="turn"))
-                    loops.append(tasks.create_task(self._clean_up(), name="retention"))
-                    watchdog.start()
-                    sd_notify("READY=1")
-                    log.info("observing %s; API on %s", self._what(), self.settings.socket)
-                    app = create_app(
-                        self.views,
-                        registry=self.metrics.registry,
-                        loops=self.deadman.loops,
-                        sleep=self.clock.sleep,
-                        stop=stop,
-                    )
-                    await self._answer(listener, app, stop)
-                    watchdog.stop()
-                for task in loops:
-                    task.cancel()
+                answering = tasks.create_task(self._answer(listener, stop), name="api")
+                loops = await self._observe(tasks, stop)
+                loops.append(tasks.create_task(self.engine.run(), name="turn"))
+                loops.append(tasks.create_task(self._clean_up(), name="retention"))
+                watchdog.start()
+                sd_notify("READY=1")
+                log.info("observing %s; API on %s", self._what(), self.settings.socket)
+                await answering
+                watchdog.stop()
+                for loop in loops:
+                    loop.cancel()
 
-    async def _answer(self, listener: Any, app: Any, stop: asyncio.Event) -> None:
+    async def look_once(self) -> bool:
+        """Read everything once, take a turn, print the status; whether all is well."""
+        async with asyncio.TaskGroup() as tasks:
+            for loop in await self._observe(tasks, asyncio.Event()):
+                loop.cancel()
+        status = self.views.status()
+        states = ", ".join(f"{count} {state}" for state, count in status.by_state.items() if count)
+        lines = [f"{len(self.engine.world.fleet.nodes)} nodes: {states or 'none seen'}"]
+        lines += [f"{need.severity}: {need.subject}: {need.summary}" for need in status.needs]
+        sys.stdout.write("\n".join(lines) + "\n")
+        return status.well
+
+    async def _observe(self, tasks: asyncio.TaskGroup, stop: asyncio.Event) -> list[asyncio.Task[None]]:
+        """Start the observers and take the first turns.
+
+        The scheduler comes first: it knows boots and, without a fleet file, the names that the others are to resolve.
+        """
+        # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
+        self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
+        observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
+        loops: list[asyncio.Task[None]] = []
+        for watch in (self._watch_scheduler, self._watch_others):
+            loops += [tasks.create_task(loop, name=name) for name, loop in watch(observers).items()]
+            await self._first_sight(stop, len(loops))
+            await self.engine.step()
+        return loops
+
+    async def _answer(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """The API on its socket and, if asked for, metrics and health on TCP."""
+        registry, loops = self.metrics.registry, self.deadman.loops
+        app = create_app(self.views, registry=registry, loops=loops, sleep=self.clock.sleep, stop=stop)
         answering = [serve(app, listener, stop)]
         with contextlib.ExitStack() as open_sockets:
             if self.settings.metrics_listen:
                 tcp = open_sockets.enter_context(contextlib.closing(tcp_listener(self.settings.metrics_listen)))
-                metrics = create_metrics_app(self.views, self.metrics.registry, self.deadman.loops)
-                answering.append(serve(metrics, tcp, stop))
+                answering.append(serve(create_metrics_app(self.views, registry, loops), tcp, stop))
             await asyncio.gather(*answering)
 
     async def _first_sight(self, stop: asyncio.Event, number: int) -> None:
@@ -195,10 +232,3 @@ class _Site:
         return (
             f"{len(fleet.nodes)} nodes of {fleet.name or 'an undeclared fleet'} ({len(self.snapshot.sources)} sources)"
         )
-
-    def _status(self) -> str:
-        status = self.views.status()
-        states = ", ".join(f"{count} {state}" for state, count in status.by_state.items() if count)
-        lines = [f"{status.nodes} nodes: {states or 'none seen'}"]
-        lines += [f"{need.severity}: {need.subject}: {need.summary}" for need in status.needs]
-        return "\n".join(lines)
