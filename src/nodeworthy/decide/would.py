@@ -25,7 +25,8 @@ class Intention:
 
 def mark_text(hold: Hold) -> str:
     """The text that our mark would carry: parseable, and readable in `sinfo -R`."""
-    where = "" if hold.subject.kind == "node" else f" [{hold.subject.kind}{hold.subject.index}]"
+    part = "" if hold.subject.kind == "node" else f"{hold.subject.kind}{hold.subject.index}"
+    where = f" [{part}]" if part and part not in hold.reason else ""
     return f"{PREFIX}{hold.key} {hold.reason}{where}"
 
 
@@ -41,5 +42,8 @@ def intention(hold: Hold, node: SchedulerNode | None) -> Intention:
     if not OUT_FLAGS.isdisjoint(node.flags) or node.mark is not None:
         said = f" ({node.mark.reason!r})" if node.mark else ""
         return Intention("hold", f"nothing would be written: the node's reason slot is taken{said}")
+    whole = "" if hold.subject.kind == "node" else f"; Slurm holds whole nodes, so all of {node.name} leaves"
     jobs = "; jobs there run on to their end" if node.busy else ""
-    return Intention("drain", f"scontrol update nodename={node.name} state=drain reason={mark_text(hold)!r}{jobs}")
+    return Intention(
+        "drain", f"scontrol update nodename={node.name} state=drain reason={mark_text(hold)!r}{whole}{jobs}"
+    )

@@ -1,4 +1,8 @@
-"""Reading the answers of a turn by node: what was looked at and is not so, and what cannot be told."""
+"""Reading the answers of a turn by node: what was looked at and is not so, and what cannot be told.
+
+A check that needs an expectation which the node's class does not declare does not apply there: that is neither "not
+so" nor "cannot be told", and is left out of both.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from nodeworthy.judge.explain import names_of
 from nodeworthy.judge.frames import REASONS, Frames, State
 from nodeworthy.judge.unknown import reason_at
 from nodeworthy.model.catalogue import Catalogue
-from nodeworthy.model.fact import GPU
+from nodeworthy.model.fact import CLASS_PREFIX, GPU
 from nodeworthy.model.finding import UnknownReason
 
 Answers = Mapping[str, pl.DataFrame]
@@ -24,6 +29,11 @@ class Unanswered:
     check: str
     reason: UnknownReason
     source: str
+
+
+def _lacks(catalogue: Catalogue, check: str) -> tuple[str, ...]:
+    """The expectations that a check needs."""
+    return tuple(n for n in names_of(catalogue.checks[check].condition or "") if n.startswith(CLASS_PREFIX))
 
 
 def _rows(frames: Frames, answers: Answers, node: str) -> Iterator[tuple[str, list[int], pl.DataFrame]]:
@@ -50,18 +60,24 @@ def unanswered(catalogue: Catalogue, frames: Frames, answers: Answers, node: str
             row = rows[blind[0]]
             sources = [s for s, part in table.parts.items() if part.states[row] != State.FRESH]
             reason = reason_at(catalogue.checks[column.name], table, row)
+            if reason is UnknownReason.NOT_APPLICABLE:
+                continue
             found.append(Unanswered(column.name, reason, sources[0] if sources else ""))
     return found
 
 
-def unanswered_counts(frames: Frames, answers: Answers) -> dict[str, int]:
+def unanswered_counts(catalogue: Catalogue, frames: Frames, answers: Answers) -> dict[str, int]:
     """Node → how many of its checks have no answer for some component. Nodes that have all are not in it."""
     counts: Counter[str] = Counter()
     for kind, answer in answers.items():
         blind = [c.name for c in answer if c.null_count()]
         if not blind:
             continue
-        nulls = answer.select(pl.col(blind).is_null()).with_columns(frames.tables[kind].frame["node"])
+        frame = frames.tables[kind].frame
+        whole = answer.select(blind).hstack(frame.select(n for n in frame.columns if n.startswith(CLASS_PREFIX)))
+        applies = {c: [pl.col(n).is_not_null() for n in _lacks(catalogue, c) if n in whole.columns] for c in blind}
+        nulls = whole.select(pl.all_horizontal(pl.col(c).is_null(), *applies[c]).alias(c) for c in blind)
+        nulls = nulls.with_columns(frame["node"])
         per_node = nulls.group_by("node").agg(pl.col(blind).any()).select("node", pl.sum_horizontal(blind).alias("n"))
         counts.update(dict(per_node.filter(pl.col("n") > 0).iter_rows()))
     return counts

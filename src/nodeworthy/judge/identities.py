@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from nodeworthy.model.finding import Finding
-from nodeworthy.model.identity import NameKind, Resolver
+from nodeworthy.model.identity import Doubt, NameKind, Resolver
 
 
 class Speaker(Protocol):
@@ -29,10 +29,10 @@ MOST = 50  # names of one source that become findings of their own; the source's
 
 
 def identity_findings(
-    resolver: Resolver, sources: Iterable[Speaker], previous: Mapping[str, Finding], now: float
+    resolver: Resolver, met: Iterable[Doubt], sources: Iterable[Speaker], previous: Mapping[str, Finding], now: float
 ) -> list[Finding]:
     """One finding a doubt. They blame no node and hold nothing."""
-    doubts = list(resolver.doubts())
+    doubts = [*resolver.doubts(), *met]
     for source in sources:
         kind = NAME_KINDS.get(source.kind)
         if kind is not None and source.unknown_names:

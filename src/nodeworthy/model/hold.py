@@ -39,6 +39,8 @@ class Owner:
     name: str
 
     def __str__(self) -> str:
+        if self.kind is OwnerKind.SOMEONE:
+            return f"someone (as {self.name})" if self.name else "someone"
         return self.name if self.kind is OwnerKind.PERSON else f"{self.kind.value} {self.name}".strip()
 
 

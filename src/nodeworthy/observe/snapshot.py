@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodeworthy.model.event import LogEvent
+from nodeworthy.model.identity import Doubt
 from nodeworthy.model.scheduler import SchedulerSnapshot
 from nodeworthy.ports import TelemetryBatch
 
@@ -49,13 +50,14 @@ class SourceReading:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One consistent view of the snapshot, for one turn."""
+    """One consistent view of the snapshot, for one turn. `doubts`: names of the scheduler that nobody declares."""
 
     scheduler: SchedulerSnapshot | None
     batches: tuple[TelemetryBatch, ...]
     events: tuple[LogEvent, ...]
     cursors: Mapping[str, Mapping[str, object]]
     sources: Mapping[str, SourceReading]
+    doubts: tuple[Doubt, ...] = ()
 
     def current(self, now: float) -> Seen:
         """The same without a scheduler that has been silent too long: its last word is not the present."""

@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 
 from nodeworthy.errors import NodeworthyError
 from nodeworthy.model.fleet import Fleet
+from nodeworthy.model.identity import Resolver
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.scheduler import SchedulerSnapshot
 from nodeworthy.observe.snapshot import Seen, Snapshot
 from nodeworthy.ports import Clock, Store
 from nodeworthy.service.changes import changes
 from nodeworthy.service.facts import Facts
+from nodeworthy.service.names import Named, in_fleet_names
 from nodeworthy.service.picture import Picture, World
 from nodeworthy.service.turn import turn
 
@@ -68,6 +70,7 @@ class Engine:
         self._keep_world = keep_world
         self._on_turn = on_turn
         self._awake = asyncio.Event()
+        self._named: tuple[SchedulerSnapshot, Resolver, Named] | None = None
 
     def wake(self) -> None:
         """Take a turn soon: something arrived that should not wait."""
@@ -102,6 +105,7 @@ class Engine:
 
     def _turn_and_commit(self, seen: Seen, now: float) -> Picture:
         self.world = self._world_for(seen)
+        seen = self._in_our_names(seen).current(now)
         frames = self._facts.frames(self.world, seen, now)
         after = turn(self.world, self.picture, seen, frames, now)
         with self._store.transaction():
@@ -110,11 +114,20 @@ class Engine:
             self._store.commit_turn(changes(self.picture, after))
         return after
 
+    def _in_our_names(self, seen: Seen) -> Seen:
+        """Names are resolved once for each reading and resolver, not once a turn."""
+        if seen.scheduler is None:
+            return seen
+        if self._named is None or self._named[0] is not seen.scheduler or self._named[1] is not self.world.resolver:
+            self._named = (seen.scheduler, self.world.resolver, in_fleet_names(seen.scheduler, self.world.resolver))
+        named = self._named[2]
+        return replace(seen, scheduler=named.snapshot, doubts=named.doubts)
+
     def _world_for(self, seen: Seen) -> World:
         """Without a fleet file the fleet is what the scheduler lists, and changes when that does."""
         if self._fleet_of is None or seen.scheduler is None:
             return self.world
-        if seen.scheduler is self.picture.seen.scheduler:
+        if self._named is not None and seen.scheduler is self._named[0]:
             return self.world
         fleet = self._fleet_of(seen.scheduler)
         if fleet.revision == self.world.fleet.revision:

@@ -1,13 +1,14 @@
 """Facts: what the sources said last, as frames over the declared rows, with what signals did over time beside them.
 
-This is the last step of observing: it remembers (windows in memory, a bounded history on disk), so that the turn need
-not. After a restart the recorded history is replayed, and the windows are as they were.
+This is the last step of observing: it remembers (the last word on each component, windows, a bounded history on disk),
+so that the turn need not. After a restart the recorded history is replayed, and the windows are as they were.
 """
 
 from __future__ import annotations
 
 from nodeworthy.judge.features import Windows
-from nodeworthy.judge.frames import Frames, build, declare
+from nodeworthy.judge.frames import Frames, Reading, build, declare, latest
+from nodeworthy.observe.scheduler_facts import facts_of
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.record.history import History
 from nodeworthy.service.picture import World
@@ -19,10 +20,18 @@ class Facts:
     def __init__(self, windows: Windows, history: History | None = None) -> None:
         self._windows = windows
         self._history = history
+        self._latest: dict[str, Reading] = {}
         self._replayed = history is None
 
     def frames(self, world: World, seen: Seen, now: float) -> Frames:
-        frames = build(world.fleet, world.catalogue, seen.batches, now, down=seen.down(now))
+        batches: list[Reading] = list(seen.batches)
+        if seen.scheduler is not None:
+            batches.append(facts_of(seen.scheduler, world.catalogue.signals.values()))
+        for batch in batches:
+            before = self._latest.get(batch.source)
+            if before is None or before.at != batch.at:
+                self._latest[batch.source] = latest(before, batch)
+        frames = build(world.fleet, world.catalogue, self._latest.values(), now, down=seen.down(now))
         if self._history is not None and not self._replayed and world.fleet.nodes:
             self._history.replay(self._windows, declare(world.fleet), world.fleet.revision, now)
             self._replayed = True

@@ -87,13 +87,13 @@ def jobs_by_node(scheduler: SchedulerSnapshot | None) -> dict[str, tuple[Job, ..
     return {node: tuple(jobs) for node, jobs in found.items()}
 
 
-def transition(node: SchedulerNode, at: float) -> Transition:
+def transition(name: str, node: SchedulerNode, at: float) -> Transition:
     """What is kept of a node's scheduler state: whether and why it is out, not which job came and went."""
     base = "UP" if node.base in IN_SERVICE else node.base.value
     flags = tuple(sorted(node.flags - PASSING_FLAGS))
     mark = node.mark
     return Transition(
-        node=node.name,
+        node=name,
         state="+".join([base, *flags]),
         flags=flags,
         at=at,
@@ -109,7 +109,7 @@ def transitions(
     """The last transition of every node; the one before where nothing changed or the scheduler is not seen."""
     after = dict(before)
     for name, node in (scheduler.nodes if scheduler else {}).items():
-        new, old = transition(node, now), before.get(name)
+        new, old = transition(name, node, now), before.get(name)
         if old is None or (old.state, old.reason, old.user) != (new.state, new.reason, new.user):
             after[name] = new
     return after

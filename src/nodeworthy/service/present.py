@@ -155,7 +155,9 @@ class Index:
 
 def index(picture: Picture) -> Index:
     adverse = Counter(f.component.node for f in picture.findings.values() if f.verdict is Verdict.TRUE)
-    return Index(adverse, unanswered_counts(picture.frames, picture.answers), gpus_seen(picture.frames))
+    return Index(
+        adverse, unanswered_counts(picture.world.catalogue, picture.frames, picture.answers), gpus_seen(picture.frames)
+    )
 
 
 def has_labels(node: Node | None, labels: Mapping[str, str]) -> bool:

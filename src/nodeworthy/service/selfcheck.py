@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from nodeworthy.judge.explain import names_of
+from nodeworthy.model.fact import CLASS_PREFIX, class_column
 from nodeworthy.service.engine import TurnHealth
 from nodeworthy.service.picture import Picture
 from nodeworthy.service.views import CheckState, CheckView, LoopView, SourceState, SourceView
@@ -27,6 +29,7 @@ def run(
         *_sources(sources, picture),
         *_loops(loops),
         *_broken_checks(picture),
+        *_expectations(picture),
         *(check() for check in checks),
     )
 
@@ -78,6 +81,19 @@ def _loops(loops: Sequence[LoopView]) -> Iterator[CheckView]:
         yield CheckView("loops", CheckState.FAIL, f"stalled: {', '.join(stalled)}", "restart; report it with the log")
     else:
         yield CheckView("loops", CheckState.OK, f"all {len(loops)} loops beat")
+
+
+def _expectations(picture: Picture) -> Iterator[CheckView]:
+    """What the classes could say more, so that more checks apply."""
+    fleet, catalogue = picture.world.fleet, picture.world.catalogue
+    wanted = {n for c in catalogue.checks.values() for n in names_of(c.condition or "") if n.startswith(CLASS_PREFIX)}
+    for node_class in fleet.classes.values():
+        known = {class_column(name) for name, value in node_class.attributes().items() if value is not None}
+        missing = sorted(name.removeprefix(CLASS_PREFIX) for name in wanted - known)
+        if missing:
+            said = f"{len(missing)} expectations are not declared, so the checks that need them do not apply"
+            yield CheckView(f"class {node_class.name}", CheckState.OK, f"{said}: {', '.join(missing)}",
+                            "declare those that you know under `expect` in the fleet file")  # fmt: skip
 
 
 def _broken_checks(picture: Picture) -> Iterator[CheckView]:

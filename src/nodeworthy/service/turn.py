@@ -22,13 +22,13 @@ from nodeworthy.judge.identities import identity_findings
 from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
 from nodeworthy.judge.sources import silent_findings
+from nodeworthy.model.finding import UnknownReason
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, jobs_by_node, transitions
 
 
-def turn(world: World, before: Picture, sight: Seen, frames: Frames, now: float) -> Picture:
+def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) -> Picture:
     """The picture at `now`. Pure; raises only for a defect of ours."""
-    seen = sight.current(now)
     nodes = seen.scheduler.nodes if seen.scheduler else {}
 
     # judge: facts and events become findings, in three values
@@ -38,7 +38,7 @@ def turn(world: World, before: Picture, sight: Seen, frames: Frames, now: float)
     seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)
     happened = judge_events(world.catalogue, seen.events, before.events, now, boots=boots)
-    doubts = identity_findings(world.resolver, seen.sources.values(), before.findings, now)
+    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
@@ -51,7 +51,7 @@ def turn(world: World, before: Picture, sight: Seen, frames: Frames, now: float)
     return replace(
         before,
         number=before.number + 1, at=now, seen=seen, world=world, frames=frames,
-        places=where, judged=judged.state, answers=judged.answers, unknown=judged.unknown, events=happened.state,
+        places=where, judged=judged.state, answers=judged.answers, unknown=tuple(g for g in judged.unknown if g.reason is not UnknownReason.NOT_APPLICABLE), events=happened.state,
         findings=findings, incidents=incidents, holds=holds, marks=marks, statuses=words,
         transitions=transitions(seen.scheduler, before.transitions, now), jobs=jobs_by_node(seen.scheduler),
     )  # fmt: skip

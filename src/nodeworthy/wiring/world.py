@@ -11,7 +11,7 @@ from nodeworthy.decide.policy import Policy
 from nodeworthy.errors import NotKnown
 from nodeworthy.judge.events import EventState, judge_events
 from nodeworthy.judge.frames import build
-from nodeworthy.judge.judge import JudgeState
+from nodeworthy.judge.judge import resume
 from nodeworthy.model.fleet import Fleet, fleet_from_plain
 from nodeworthy.model.identity import Resolver
 from nodeworthy.model.record import Memory, Revision
@@ -71,13 +71,14 @@ def first_picture(world: World, memory: Memory, store: Store, now: float) -> Pic
         page = store.events(since=now - EVENTS_KEPT_S, after=after)
         events = judge_events(world.catalogue, page.items, events, now, boots=boots).state
         after = page.next
+    frames = build(world.fleet, world.catalogue, (), now)
     return Picture(
         number=0,
         at=now,
         seen=Seen(None, (), (), {}, {}),
         world=world,
-        frames=build(world.fleet, world.catalogue, (), now),
-        judged=JudgeState(),
+        frames=frames,
+        judged=resume(world.catalogue, frames, memory.findings.values()),
         events=events,
         findings=memory.findings,
         holds={hold.because[0]: hold for hold in memory.holds.values() if hold.because},
