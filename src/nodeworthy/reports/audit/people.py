@@ -1,8 +1,8 @@
 """Which nodes need a person first, why, and what to do: the top of the report.
 
 Order: nodes that still take jobs and harm them (black holes, lemons in service), then marks that contradict
-themselves, then marks that nobody will lift, then nodes out for a fault, then what was bad and may have been mended; inside a
-class by GPU-hours lost. A node appears once, with all that is known against it.
+themselves, then marks that nobody will lift, then nodes out for a fault, then what was bad and may have been mended;
+inside a class by GPU-hours lost. A node appears once, with all that is known against it.
 """
 
 from __future__ import annotations
