@@ -7,9 +7,9 @@ inside a class by GPU-hours lost. A node appears once, with all that is known ag
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -122,4 +122,4 @@ def age_text(days: float) -> str:
 
 
 def _day(at: float | None) -> str:
-    return "?" if at is None else time.strftime("%Y-%m-%d", time.gmtime(at))
+    return "?" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
