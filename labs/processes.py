@@ -8,11 +8,13 @@ id the same start time, so a number that was handed on is never signalled. Nothi
 from __future__ import annotations
 
 import os
+import random
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 
@@ -95,6 +97,24 @@ def wait_until(
             raise LabError(f"{what}: not after {timeout_s:g} s. {says()}".strip())
         time.sleep(every_s)
     return time.monotonic() - begun
+
+
+def free_ports(count: int) -> int:
+    """First port of a free range on loopback, below the kernel's range for outgoing connections.
+
+    Not a lock: two labs that start in the same instant may choose overlapping ranges, and one then fails."""
+    for _ in range(50):
+        first = random.randint(20000, 30000 - count)
+        with ExitStack() as held:
+            try:
+                for port in range(first, first + count):
+                    probe = held.enter_context(socket.socket())
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return first
+    raise LabError(f"no free range of {count} ports between 20000 and 30000")
 
 
 def leftovers(conf: Path, log: Path) -> Iterator[int]:

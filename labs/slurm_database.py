@@ -23,8 +23,8 @@ def start(lab: SlurmLab) -> None:
         raise LabError("accounting needs mariadb-server-core and mariadb-client-core")
     _start_mariadb(lab)
     lab.processes.spawn("slurmdbd", [f"{lab.directory}/bin/enter", "/usr/sbin/slurmdbd", "-D"])
-    lab._wait("slurmdbd", lambda: _listens(lab.place.dbd_port), 60)
-    lab._wait("slurmdbd", lambda: lab.try_run("sacctmgr", "-i", "add", "cluster", "lab") is not None, 30)
+    lab.wait_for("slurmdbd", lambda: _listens(lab.place.dbd_port), 60)
+    lab.wait_for("slurmdbd", lambda: lab.try_run("sacctmgr", "-i", "add", "cluster", "lab") is not None, 30)
     lab.run("sacctmgr", "-i", "add", "account", ACCOUNT, "description=lab", "organization=lab")
     lab.run("sacctmgr", "-i", "add", "user", "root,daemon", f"account={ACCOUNT}", "adminlevel=admin")
 
@@ -66,7 +66,7 @@ def _start_mariadb(lab: SlurmLab) -> None:
         argv = ["mariadb", "--no-defaults", f"--socket={sock}", "-e", sql]
         return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode
 
-    lab._wait("mariadbd", lambda: ask("select 1") == 0, 60)
+    lab.wait_for("mariadbd", lambda: ask("select 1") == 0, 60)
     if ask(
         "create database slurm_acct_db; create user slurm@'127.0.0.1' identified by 'slurm';"
         "grant all on slurm_acct_db.* to slurm@'127.0.0.1';"

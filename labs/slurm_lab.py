@@ -19,22 +19,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import random
 import re
 import secrets
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from labs import slurm_config, slurm_database
-from labs.processes import LabError, Processes, leftovers, wait_until
+from labs import slurm_config, slurm_database, slurm_roots
+from labs.processes import LabError, Processes, free_ports, leftovers, wait_until
 from labs.slurm_config import LabOptions, LabPlace
 
 MARK = ".slurm-lab"
@@ -107,6 +106,7 @@ class SlurmLab:
             raise LabError(f"{self.directory} holds a lab already: stop it first")
         if self.directory.exists() and not (self.directory / MARK).exists() and any(self.directory.iterdir()):
             raise LabError(f"{self.directory} is neither empty nor a lab")
+        shutil.rmtree(self.directory, ignore_errors=True)  # what a start that failed left to be looked at
         self._make_folders()
         try:
             self._place = self._look_around()
@@ -163,39 +163,8 @@ class SlurmLab:
         (self.directory / "rundir/.slurm-lab-inside").touch()
 
     def _look_around(self) -> LabPlace:
-        root = self.options.root or ""
-        if not Path(f"{root}/usr/sbin/slurmctld").exists():
-            raise LabError(f"no slurmctld under {root or '/'}: install slurmctld and slurmd, or bootstrap a root")
-        argv = ["chroot", root, "slurmctld", "-V"] if root else ["/usr/sbin/slurmctld", "-V"]
-        said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
-        found = re.search(r"(\d+)\.(\d+)", said)
-        if found is None:
-            raise LabError(f"slurmctld -V said {said!r}")
-        plugins = next(
-            (p for kind in ("slurm-wlm", "slurm") for p in sorted(Path(f"{root}/usr/lib").glob(f"*/{kind}"))), None
-        )
-        if plugins is None:
-            raise LabError("no Slurm plugins: install slurm-wlm-basic-plugins")
-        version = (int(found[1]), int(found[2]))
-        return LabPlace(
-            self.directory, self.options, version, "/" + str(plugins).removeprefix(root).lstrip("/"), self._free_ports()
-        )
-
-    def _free_ports(self) -> int:
-        """First port of a free range below the kernel's range for outgoing connections."""
-        count = self.options.ports()
-        for _ in range(50):
-            first = random.randint(20000, 30000 - count)
-            with ExitStack() as held:
-                try:
-                    for port in range(first, first + count):
-                        probe = held.enter_context(socket.socket())
-                        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                        probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-            return first
-        raise LabError(f"no free range of {count} ports between 20000 and 30000")
+        version, plugins = slurm_roots.installed(self.options.root or "")
+        return LabPlace(self.directory, self.options, version, plugins, free_ports(self.options.ports()))
 
     def _write_files(self) -> None:
         place, lab = self.place, self.directory
@@ -245,6 +214,7 @@ class SlurmLab:
                 enter,
                 "/usr/sbin/munged",
                 "--foreground",
+                "--force",  # a folder that only root may enter (pytest's) is no error here
                 "--num-threads=4",
                 f"--key-file={munge}/munge.key",
                 f"--socket={munge}/munge.socket",
@@ -253,7 +223,7 @@ class SlurmLab:
                 f"--seed-file={munge}/munged.seed",
             ],
         )
-        self._wait("munged", lambda: (munge / "munge.socket").exists(), 15)
+        self.wait_for("munged", lambda: (munge / "munge.socket").exists(), 15)
         if self.options.database:
             slurm_database.start(self)
         self.start_controller()
@@ -266,13 +236,13 @@ class SlurmLab:
         self.processes.spawn(
             "slurmctld", [f"{self.directory}/bin/enter", "/usr/sbin/slurmctld", "-D", "-f", self.env["SLURM_CONF"]]
         )
-        self._wait("slurmctld", lambda: self.try_run("scontrol", "ping") is not None, 30)
+        self.wait_for("slurmctld", lambda: self.try_run("scontrol", "ping") is not None, 30)
 
     def stop_controller(self) -> None:
         """End slurmctld; the slurmds go on. For tests of a dead controller."""
         self.processes.end("slurmctld")
 
-    def _wait(self, daemon: str, condition: Any, timeout_s: float) -> None:
+    def wait_for(self, daemon: str, condition: Any, timeout_s: float) -> None:
         def ready() -> bool:
             if self.processes.pid(daemon) is None:
                 raise LabError(f"{daemon} ended: {self.processes.tail(daemon)}")
@@ -364,21 +334,29 @@ class SlurmLab:
         else:
             mark.unlink(missing_ok=True)
 
-    def node_state(self, name: str) -> str:
-        """State as scontrol prints it."""
-        found = re.search(r"\bState=(\S+)", self.run("scontrol", "-o", "show", "node", name))
-        return found[1] if found else ""
+    def node_states(self) -> dict[str, str]:
+        """State of every node as scontrol prints it."""
+        said = self.run("scontrol", "-o", "show", "nodes")
+        return dict(re.findall(r"^NodeName=(\S+) .*? State=(\S+)", said, re.MULTILINE))
 
-    def await_state(self, name: str, pattern: str, timeout_s: float = 30.0) -> str:
-        """Wait until the node's state matches the whole `pattern`, and return it."""
-        wait_until(
-            lambda: re.fullmatch(pattern, self.node_state(name)) is not None,
-            f"{name} {pattern}",
-            timeout_s,
-            every_s=0.2,
-            says=lambda: f"It is {self.node_state(name)}",
-        )
-        return self.node_state(name)
+    def await_states(self, patterns: Mapping[str, str], timeout_s: float = 30.0) -> None:
+        """Wait until the state of each node matches its whole pattern."""
+        states: dict[str, str] = {}
+
+        def missing() -> list[str]:
+            return [name for name, pattern in patterns.items() if not re.fullmatch(pattern, states.get(name, ""))]
+
+        def there() -> bool:
+            states.update(self.node_states())
+            return not missing()
+
+        def says() -> str:
+            return "; ".join(f"{name} is {states.get(name)}, not {patterns[name]}" for name in missing())
+
+        wait_until(there, "the states", timeout_s, every_s=0.5, says=says)
+
+    def await_state(self, name: str, pattern: str, timeout_s: float = 30.0) -> None:
+        self.await_states({name: pattern}, timeout_s)
 
     def submit(self, *options: str, command: str = "sleep 900") -> str:
         """Submit a batch job; returns its id."""

@@ -10,6 +10,7 @@ in a mount namespace of its own (`slurm_scripts/enter`).
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def root_of(suite: str) -> Path | None:
     """The unpacked root of a Debian suite, or None when it was not made here."""
     root = roots_folder() / suite
     return root if (root / "usr/sbin/slurmctld").exists() else None
+
+
+def installed(root: str) -> tuple[tuple[int, int], str]:
+    """Version and plugin folder (seen from inside) of the Slurm below `root`; "" is this machine."""
+    if not Path(f"{root}/usr/sbin/slurmctld").exists():
+        raise LabError(f"no slurmctld under {root or '/'}: install slurmctld and slurmd, or bootstrap a root")
+    argv = ["chroot", root, "slurmctld", "-V"] if root else ["/usr/sbin/slurmctld", "-V"]
+    said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30).stdout
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found is None:
+        raise LabError(f"slurmctld -V said {said!r}")
+    for kind in ("slurm-wlm", "slurm"):
+        for folder in sorted(Path(f"{root}/usr/lib").glob(f"*/{kind}")):
+            return (int(found[1]), int(found[2])), "/" + str(folder).removeprefix(root).lstrip("/")
+    raise LabError("no Slurm plugins: install slurm-wlm-basic-plugins")
 
 
 def bootstrap(suite: str) -> Path:

@@ -139,8 +139,7 @@ def make_states(lab: SlurmLab, wait_lost: bool = True) -> dict[str, ExpectedNode
     lab.health_fault(n(16), "health: Xid 79 on GPU 5")
     wanted = expected(lab, wait_lost)
     patience_s = 60 + 4 * lab.options.slurmd_timeout_s
-    for name, node in wanted.items():
-        lab.await_state(name, node.pattern, patience_s)
+    lab.await_states({name: node.pattern for name, node in wanted.items()}, patience_s)
     return wanted
 
 
@@ -158,4 +157,4 @@ def _start_jobs(lab: SlurmLab) -> None:
     while len(lab.run("squeue", "-h", "-t", "running", "-o", "%i").split()) < len(jobs):
         if time.monotonic() > deadline:
             raise TimeoutError(f"the jobs did not start: {lab.run('squeue')}")
-        time.sleep(0.1)
+        time.sleep(0.3)

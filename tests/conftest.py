@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from labs.slurm_lab import SlurmLab
 from labs.slurm_roots import SUITES, root_of
+from labs.slurm_states import ExpectedNode
+
+from nodeworthy.adapters.slurm.command import SlurmCommand
 
 SLURM_VERSIONS = ("22.05", "24.11", "26.05")
 Labs = Callable[..., SlurmLab]
@@ -26,18 +32,22 @@ def shared() -> Path:
     return folder
 
 
+def why_no_slurm(version: str) -> str:
+    """Why that version cannot be started here, or an empty text."""
+    if os.geteuid() != 0:
+        return "a Slurm lab needs root"
+    if version == "22.05":
+        here = all(shutil.which(daemon, path="/usr/sbin") for daemon in ("slurmctld", "slurmd", "munged"))
+        return "" if here else "slurmctld, slurmd and munge are not installed (Debian packages of these names)"
+    suite = SUITES[version]
+    return "" if root_of(suite) else f"no Slurm {version} here: python -m labs.slurm_lab bootstrap --suite {suite}"
+
+
 def slurm_root(version: str) -> Path | None:
     """Where that version's binaries are: None is this machine. Skips, with the reason, what is not here."""
-    if os.geteuid() != 0:
-        pytest.skip("a Slurm lab needs root")
-    if version == "22.05":
-        if shutil.which("slurmctld", path="/usr/sbin") is None or shutil.which("munged", path="/usr/sbin") is None:
-            pytest.skip("slurmctld and munge are not installed (Debian: slurmctld slurmd slurm-client munge)")
-        return None
-    root = root_of(SUITES[version])
-    if root is None:
-        pytest.skip(f"no Slurm {version}: python -m labs.slurm_lab bootstrap --suite {SUITES[version]}")
-    return root
+    if reason := why_no_slurm(version):
+        pytest.skip(reason)
+    return None if version == "22.05" else root_of(SUITES[version])
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +61,7 @@ def slurm_lab() -> Iterator[Labs]:
 
     Tests that change a lab ask for one of their own, with a `use` that nobody else has."""
     with tempfile.TemporaryDirectory(prefix="nw-slurm-") as folder:
-        Path(folder).chmod(0o711)  # munge wants every folder above its socket to be passable
+        Path(folder).chmod(0o755)  # clients of other users come in, too
         labs: dict[str, SlurmLab] = {}
 
         def lab(version: str, use: str = "", **options: object) -> SlurmLab:
@@ -64,5 +74,48 @@ def slurm_lab() -> Iterator[Labs]:
         try:
             yield lab
         finally:
-            for one in labs.values():
-                one.stop()
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(SlurmLab.stop, labs.values()))
+
+
+@pytest.fixture(scope="session")
+def slurm_states(slurm_lab: Labs) -> Callable[[str], tuple[SlurmLab, dict[str, ExpectedNode]]]:
+    """`slurm_states(version)`: a lab of n1 to n16 in sixteen states, and what to expect of each. For reading only.
+
+    The states take half a minute to make, mostly waiting, so all versions that are here make them at once."""
+    made: dict[str, Future[tuple[SlurmLab, dict[str, ExpectedNode]]]] = {}
+
+    def states(version: str) -> tuple[SlurmLab, dict[str, ExpectedNode]]:
+        slurm_root(version)
+        if not made:
+            database = shutil.which("mariadbd") is not None
+            here = [one for one in SLURM_VERSIONS if not why_no_slurm(one)]
+            labs = {
+                one: slurm_lab(one, use="states", prefix="n", width=0, slurmd_timeout_s=9, database=database)
+                for one in here
+            }
+            pool = ThreadPoolExecutor(max_workers=len(here))
+            for one, lab in labs.items():
+                made[one] = pool.submit(lambda lab=lab: (lab, lab.make_states()))
+            pool.shutdown(wait=False)
+        return made[version].result()
+
+    return states
+
+
+def command_for(lab: SlurmLab, timeout_s: float = 60.0) -> SlurmCommand:
+    """How our adapters call that lab."""
+    return SlurmCommand(env=lab.env, timeout_s=timeout_s)
+
+
+class SystemClock:
+    """The real time, as the Clock port wants it."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

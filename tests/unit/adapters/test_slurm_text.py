@@ -123,11 +123,13 @@ def test_partitions_and_reservations() -> None:
             text.reservations(bad)
 
 
-def test_a_node_list_that_is_none() -> None:
-    """Brackets that do not close are garbled, (null) is no node."""
+@pytest.mark.parametrize("bad", ["n[1-", "n[3-1]", "n[1-999999999]", "n[1-3]000000000", "n[]", "a b[1]", "[" * 9999])
+def test_a_node_list_that_is_none(bad: str) -> None:
+    """Brackets that do not close, or stand for more nodes than any Slurm has, are garbled; (null) is no node."""
     assert text.fold_out("(null)") == ()
+    assert text.fold_out("r[1-2]n[01-02]") == ("r1n01", "r1n02", "r2n01", "r2n02")
     with pytest.raises(Garbled):
-        text.fold_out("n[1-")
+        text.fold_out(bad)
 
 
 def test_topology() -> None:

@@ -119,6 +119,21 @@ def test_sierra(reasons: Reasons, shared: Path) -> None:
     assert json.loads((folder / "meta.json").read_text())["id"] == folder.name
 
 
+@pytest.mark.parametrize(
+    ("case", "file", "reason", "cause"),
+    [
+        ("sl-low-realmemory", "input.sinfo.txt", "Low RealMemory", "low-memory"),
+        ("sl-prolog-error-missing-dir", "input.sinfo-R.txt", "Prolog error", "prolog-error"),
+    ],
+)
+def test_cases(reasons: Reasons, shared: Path, case: str, file: str, reason: str, cause: str) -> None:
+    """Reasons as `sinfo -R` showed them to people who asked for help."""
+    lines = (shared / "cases" / case / file).read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith(reason))
+    said = reasons.normalise(line[: line.index("  ")])
+    assert (said.cause, said.owner) == (cause, OwnerKind.SCHEDULER)
+
+
 def test_numbers_make_no_new_cause(reasons: Reasons) -> None:
     """A million reasons with a host name in each are few shapes: reading one more costs microseconds."""
     texts = [f"epilog: FAILED: node{i} Failed during cudaGetDeviceCount" for i in range(2000)]

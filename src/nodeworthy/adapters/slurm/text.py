@@ -33,6 +33,11 @@ _REASON_ALONE = re.compile(r" Reason=(.*?)(?= Comment=| Extra=| ReservationName=
 _OTHER_TEXT = re.compile(r" (?:Comment|Extra|ReservationName)=.*$", re.DOTALL)
 _RESERVATION = re.compile(r" ReservationName=(\S+) ?$")
 _EXCERPT = 120
+_HOST_LIST = re.compile(r"(?:[\w.\-,]|\[\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*\])+", re.ASCII)
+_BRACKETS = re.compile(r"\[([\d,\-]+)\](\d*)")
+_DIGITS = 9  # of a number in a name, together with the digits behind its bracket
+MOST_NAMES = 1_000_000
+"""No Slurm has that many nodes (its own limit is 64 k); a longer range is damage that would eat the memory."""
 _Record = TypeVar("_Record", Partition, Reservation)
 
 
@@ -72,10 +77,23 @@ def fold_out(text: str | None) -> tuple[str, ...]:
         return ()
     if "[" not in known:
         return values.names(known)
+    if not _HOST_LIST.fullmatch(known) or _count(known) > MOST_NAMES:
+        raise Garbled(f"not a host list: {_excerpt(known)}")
     try:
         return unfold(known)
     except BadRequest as error:
         raise Garbled(f"not a host list: {_excerpt(known)}") from error
+
+
+def _count(host_list: str) -> int:
+    """An upper bound of how many names a host list stands for, without making them."""
+    total = 1
+    for inside, behind in _BRACKETS.findall(host_list):
+        ends = [part.partition("-") for part in inside.split(",")]
+        if max(len(last or first) for first, _, last in ends) + len(behind) > _DIGITS:
+            return MOST_NAMES + 1
+        total *= sum(max(1, int(last or first) - int(first) + 1) for first, _, last in ends) or 1
+    return total
 
 
 # ---------------------------------------------------------------------- nodes

@@ -28,6 +28,7 @@ def text(value: str | None) -> str | None:
     return None if value is None or value in NULLS else value
 
 
+@lru_cache(maxsize=4096)
 def names(value: str | None) -> tuple[str, ...]:
     """A comma-separated list."""
     known = text(value)
