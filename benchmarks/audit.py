@@ -2,13 +2,14 @@
 
     python -m benchmarks.audit --nodes 10000 --jobs 5000000 --days 90
 
-Writes the three files that people would send (`sacct -P`, `sacctmgr -P show event`, `scontrol -o show nodes`) with faults
-planted in them, runs `nodeworthy audit slurm` on them as a process of its own, prints wall time and peak memory, and ends with 1
-unless every planted node is found, no innocent node is named, and the hours lost agree with the planted ones.
+Writes the three files that people would send (`sacct -P`, `sacctmgr -P show event`, `scontrol -o show nodes`) with
+faults planted in them, runs `nodeworthy audit slurm` on them as a process of its own, prints wall time and peak
+memory, and ends with 1 unless every planted node is found, no innocent node is named, and the hours lost agree with
+the planted ones.
 
-Planted: *lemons* (a dozen single failures each); *black holes* (six hours in which every job of everybody dies in seconds);
-leaf switches that take 32 nodes at once. Decoys that must not be named: one user's broken array, all on one node; users whose
-jobs fail fast everywhere; nodes with many planned outages; nodes behind the leaf switches.
+Planted: *lemons* (a dozen single failures each); *black holes* (six hours in which every job of everybody dies in
+seconds); leaf switches that take 32 nodes at once. Decoys that must not be named: one user's broken array, all on one
+node; users whose jobs fail fast everywhere; nodes with many planned outages; nodes behind the leaf switches.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def gather(request: Request, say: Say) -> tuple[AuditInput, bool]:
 def read_logs(
     paths: tuple[Path, ...], given: AuditInput, zone: ZoneInfo | None
 ) -> tuple[tuple[KernelEvent, ...], list[Gap], bool]:
-    """The trusted errors in kernel logs, by node. Hosts are found by node name, NodeHostName, NodeAddr and short name."""
+    """The trusted errors in kernel logs, by node. Hosts are found by node name, NodeHostName, NodeAddr and short
+    name."""
     from nodeworthy.adapters.files.literals import finder
     from nodeworthy.adapters.files.log_rules import load_grammar
     from nodeworthy.adapters.files.log_source import DAMAGED, local_zone, open_log, reference
@@ -167,7 +168,8 @@ def read_logs(
 
 
 def node_names(given: AuditInput) -> dict[str, str]:
-    """Every name that a log may use → node name. A name that two nodes claim is nobody's; a node's own name is its own."""
+    """Every name that a log may use → node name. A name that two nodes claim is nobody's; a node's own name is its
+    own."""
     nodes = given.nodes
     if nodes is None:
         seen = given.events["node"].unique().to_list() if given.events is not None else []

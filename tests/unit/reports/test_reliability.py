@@ -24,7 +24,8 @@ def test_mtbf_has_the_exact_poisson_interval() -> None:
 
 
 def test_no_failures_have_a_lower_end_only() -> None:
-    """Nothing happened in 369 days: with 97.5 % confidence at least 100 days between failures (chi-square/2 = 3.689)."""
+    """Nothing happened in 369 days: with 97.5 % confidence at least 100 days between failures (chi-square/2 =
+    3.689)."""
     between = mtbf(368.9, 0)
     assert (between.value, between.high) == (None, None)
     assert between.low == pytest.approx(100, rel=1e-3)

@@ -2,13 +2,14 @@
 
 What their text is like, and what follows:
 
-- `-P` separates with `|` and quotes nothing, while job names, comments and submit lines may hold `|` and line ends. So we ask for
-  fields that cannot hold them, put free text (Reason) last, and check every line: as many fields as the header, a
-  number as job id, times that are times. What fails is counted and said, never guessed.
-- Times are POSIX seconds where `SLURM_TIME_FORMAT=%s` was in force (22.05 to 26.05 honour it in both commands), otherwise the
-  local time of the machine that printed them, without zone: then the reader must be told the zone or takes its own.
-- `sacct` reports an unknown field on stderr with exit code 0, so fields are probed with `--helpformat` first: `FailedNode`
-  exists from 23.02.
+- `-P` separates with `|` and quotes nothing, while job names, comments and submit lines may hold `|` and line ends.
+  So we ask for fields that cannot hold them, put free text (Reason) last, and check every line: as many fields as the
+  header, a number as job id, times that are times. What fails is counted and said, never guessed.
+- Times are POSIX seconds where `SLURM_TIME_FORMAT=%s` was in force (22.05 to 26.05 honour it in both commands),
+  otherwise the local time of the machine that printed them, without zone: then the reader must be told the zone or
+  takes its own.
+- `sacct` reports an unknown field on stderr with exit code 0, so fields are probed with `--helpformat` first:
+  `FailedNode` exists from 23.02.
 - Without `-D` a requeued job hides its earlier attempts, among them the one that a node killed.
 - In `sacctmgr show event` a row without a node is the registration of the cluster; an open event ends `Unknown`.
 - A job without `gres/gpu` in AllocTRES used no GPU where other jobs have one, and is unknown where none has.
@@ -40,8 +41,8 @@ NO_TIME = ("Unknown", "None", "", "0", "(null)", "N/A")
 JOB_FIELDS = ("JobIDRaw", "User", "State", "Start", "End", "NNodes", "NodeList", "AllocTRES")
 EVENT_FIELDS = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "User", "Reason")
 NOT_IN_A_LINE = "\x01"
-"""A character that no line of text holds: the CSV reader, told to split there, hands us whole lines. A line that does hold
-it is cut there, has too few fields and is counted."""
+"""A character that no line of text holds: the CSV reader, told to split there, hands us whole lines. A line that does
+hold it is cut there, has too few fields and is counted."""
 EPOCH_CEILING = 4_102_444_800  # 2100-01-01; a greater "time" is a sentinel
 
 

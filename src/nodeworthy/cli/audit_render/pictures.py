@@ -1,11 +1,11 @@
 """The pictures of an audit, as inline SVG by matplotlib. Theory of operation:
 
-matplotlib draws with stand-in colours; afterwards each becomes a CSS variable, so that one file follows the reader's light or
-dark setting. Text stays text (`svg.fonttype = none`), so it can be read aloud, searched and zoomed. Each picture
-has a sentence for those who do not see it, and the numbers that it shows as a table (`rows`).
+matplotlib draws with stand-in colours; afterwards each becomes a CSS variable, so that one file follows the reader's
+light or dark setting. Text stays text (`svg.fonttype = none`), so it can be read aloud, searched and zoomed. Each
+picture has a sentence for those who do not see it, and the numbers that it shows as a table (`rows`).
 
-Colours are the project's state palette (worst difference 19 in CIEDE2000 over normal and colour-blind vision); series differ by
-hatching too, so colour is never alone.
+Colours are the project's state palette (worst difference 19 in CIEDE2000 over normal and colour-blind vision); series
+differ by hatching too, so colour is never alone.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def _draw(console: Console, section: Section, wide: bool) -> None:
 
 
 def _widths(cells: list[list[str]], headings: list[str], numbers: list[bool], room: int) -> list[int]:
-    """Names and numbers are never cut, because people copy and compare them; sentences share what is left: narrow ones get
-    what they need, wide ones equal parts."""
+    """Names and numbers are never cut, because people copy and compare them; sentences share what is left: narrow
+    ones get what they need, wide ones equal parts."""
     natural = [max(len(headings[n]), *(len(row[n]) for row in cells)) for n in range(len(headings))]
     fixed = [n == 0 or numbers[n] for n in range(len(headings))]
     left = room - GAP * len(headings) - sum(w for w, f in zip(natural, fixed, strict=True) if f)

@@ -23,8 +23,8 @@ EVENTS: Mapping[str, type[pl.DataType]] = {
     "reason": pl.String,
     "author": pl.String,
 }
-"""One row per period in which accounting saw a node not in service (`sacctmgr show event`). `state` is as printed, `kind`
-is what it means (`outages.kind_of`; `unknown` where the state cannot be read)."""
+"""One row per period in which accounting saw a node not in service (`sacctmgr show event`). `state` is as printed,
+`kind` is what it means (`outages.kind_of`; `unknown` where the state cannot be read)."""
 
 JOBS: Mapping[str, type[pl.DataType]] = {
     "job": pl.Int64,
@@ -77,8 +77,9 @@ class KernelEvent:
 
 @dataclass(frozen=True, slots=True)
 class AuditInput:
-    """Everything an audit reads. `nodes` is None where the present state is not known; `events` and `jobs` are
-    None where there is no accounting. `kernel` is None where no logs were given. `gaps` are what the reading side already had to leave out."""
+    """Everything an audit reads. `nodes` is None where the present state is not known; `events` and `jobs` are None
+    where there is no accounting. `kernel` is None where no logs were given. `gaps` are what the reading side already
+    had to leave out."""
 
     cluster: str
     window: Window

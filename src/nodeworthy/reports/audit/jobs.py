@@ -1,10 +1,10 @@
 """What jobs say of nodes: who was busy, whose jobs a lost node killed, and where jobs die fast.
 
-**Black holes.** A broken node that fails jobs at once gets the next job at once, and so eats a queue. One user's broken
-array looks alike, so jobs are not counted one by one. The unit is *one user on one node on one day*; it is *hit* when at
-least half of that user's single-node jobs there failed within FAST_S. A hit is expected as often as the same user is hit on
-other nodes (shrunk towards the fleet's rate with the weight of PRIOR_UNITS units), so a user whose jobs fail
-everywhere explains his own hits. A node is named when
+**Black holes.** A broken node that fails jobs at once gets the next job at once, and so eats a queue. One user's
+broken array looks alike, so jobs are not counted one by one. The unit is *one user on one node on one day*; it is
+*hit* when at least half of that user's single-node jobs there failed within FAST_S. A hit is expected as often as the
+same user is hit on other nodes (shrunk towards the fleet's rate with the weight of PRIOR_UNITS units), so a user
+whose jobs fail everywhere explains his own hits. A node is named when
 
 - at least MIN_USERS different users were hit on it, with at least MIN_JOBS fast failures,
 - the sum of hits over a day, or over the window, exceeds its expectation with a Poisson tail below
@@ -148,8 +148,8 @@ def outcomes(jobs: pl.DataFrame, window: Window) -> pl.DataFrame:
 
 
 def killed_by_nodes(jobs: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """Attempts that ended in NODE_FAIL: `job, end, width, gpus, lost_work, node`. `node` is the one that accounting names, or
-    the only one; null for a job of several nodes without `FailedNode` (before Slurm 23.02)."""
+    """Attempts that ended in NODE_FAIL: `job, end, width, gpus, lost_work, node`. `node` is the one that accounting
+    names, or the only one; null for a job of several nodes without `FailedNode` (before Slurm 23.02)."""
     lost = (pl.col("end") - pl.col("start")).clip(0, LOST_WORK_CAP_S) * pl.col("gpus")
     plain = ~pl.col("nodelist").cast(pl.String).str.contains(r"[\[\],]")
     named = pl.col("failed_node").is_not_null() & (pl.col("failed_node") != "")

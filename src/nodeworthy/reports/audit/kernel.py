@@ -1,8 +1,9 @@
 """What the kernel said near each outage: evidence that accounting lacks.
 
-Only lines that came by kernel transport, that name an origin, and that are errors count (a tenant could forge the rest). An event
-belongs to an outage of its node when it lies between 10 minutes before its beginning and 5 minutes after it, the attribution window
-of arXiv:2410.21680, or inside the outage. Repeats of one code on one node within an hour are one row.
+Only lines that came by kernel transport, that name an origin, and that are errors count (a tenant could forge the
+rest). An event belongs to an outage of its node when it lies between 10 minutes before its beginning and 5 minutes
+after it, the attribution window of arXiv:2410.21680, or inside the outage. Repeats of one code on one node within an
+hour are one row.
 
 Two answers matter: outages whose mark does not tell why, where the kernel does; and events that took nobody's node out.
 """
@@ -25,8 +26,8 @@ UNNOTICED_S = 86400
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """An event (with its repeats) and the outage it belongs to. `cause` is what the mark says; None: there was no outage within
-    a day, so nobody took the node out."""
+    """An event (with its repeats) and the outage it belongs to. `cause` is what the mark says; None: there was no
+    outage within a day, so nobody took the node out."""
 
     node: str
     at: float

@@ -1,12 +1,12 @@
 """Nodes that keep failing, and what happens after a return.
 
-**Lemons.** Kokolis et al. (HPCA 2025, arXiv:2410.21680, section IV-A) call *lemons* nodes that repeatedly fail jobs and yet
-pass checks and repair; of their signals accounting holds `out_count`, `multi_node_node_fails` and
+**Lemons.** Kokolis et al. (HPCA 2025, arXiv:2410.21680, section IV-A) call *lemons* nodes that repeatedly fail jobs
+and yet pass checks and repair; of their signals accounting holds `out_count`, `multi_node_node_fails` and
 `single_node_node_fails`. Their thresholds were set by hand and are not published, so a test takes their place:
 
 - a *failure* is an outage that somebody or something marked as a fault, or in which the node was down, failed or
-  invalid without any reason that we can read; or a job that ended in NODE_FAIL naming the node while no outage of it was
-  near (10 min before to 5 min after, the paper's attribution window), so that nothing counts twice;
+  invalid without any reason that we can read; or a job that ended in NODE_FAIL naming the node while no outage of it
+  was near (10 min before to 5 min after, the paper's attribution window), so that nothing counts twice;
 - planned outages and *shared* ones (see `outages`) blame no single node;
 - expected failures = the pooled rate of all *other* nodes x this node's time in service;
 - named are nodes with at least MIN_FAILURES failures whose Poisson tail survives Benjamini-Hochberg at Q: of the named
@@ -31,8 +31,9 @@ Q = 0.01
 BEFORE_S = 600
 AFTER_S = 300
 RETURN_S = 7 * 86400
-"""A node that fails again within seven days of its return has probably returned unrepaired: the longest job of the published
-fleets lasts seven days (arXiv:2410.21680), so each returned node meets at most one job of any length before that."""
+"""A node that fails again within seven days of its return has probably returned unrepaired: the longest job of the
+published fleets lasts seven days (arXiv:2410.21680), so each returned node meets at most one job of any length before
+that."""
 EVENTS_SHOWN = 12
 
 

@@ -2,8 +2,8 @@
 
 1. Each event has a *kind*, from its state. Powered-down cloud nodes and states that still take jobs are no outage and
    leave here.
-2. The present state is the better witness: an open event of a node that now serves is closed as *unknown end* (it is not
-   counted, and said); a node that is out now without an open event gets one, from the time of its mark.
+2. The present state is the better witness: an open event of a node that now serves is closed as *unknown end* (it is
+   not counted, and said); a node that is out now without an open event gets one, from the time of its mark.
 3. Events of a node that overlap or follow each other within `JOIN_GAP_S` are one *outage*. Its cause is that of its
    first event whose cause is known, because later reasons overwrite earlier ones.
 4. Lost time is the *union* of the events' intervals, so nothing counts twice. A drained node that still runs jobs
@@ -66,8 +66,8 @@ OUT_KINDS = ("down", "drain", "fail", "invalid", "reboot", "planned", "unknown")
 
 
 def out_now(node: SchedulerNode) -> bool:
-    """Whether the scheduler gives this node no new work for a reason other than power saving or a reservation. A reboot that
-    was only asked for does not count: until the node drains it takes work."""
+    """Whether the scheduler gives this node no new work for a reason other than power saving or a reservation. A
+    reboot that was only asked for does not count: until the node drains it takes work."""
     kind = kind_of(node.base, node.flags)
     return kind in ("down", "drain", "fail", "invalid") or (
         kind == "reboot" and bool(node.flags & {"DRAIN", "REBOOT_ISSUED"})

@@ -1,15 +1,15 @@
 """Which nodes need a person first, why, and what to do: the top of the report.
 
 Order: nodes that still take jobs and harm them (black holes, lemons in service), then marks that contradict
-themselves, then marks that nobody will lift, then nodes out for a fault, then what was bad and may have been mended; inside a
-class by GPU-hours lost. A node appears once, with all that is known against it.
+themselves, then marks that nobody will lift, then nodes out for a fault, then what was bad and may have been mended;
+inside a class by GPU-hours lost. A node appears once, with all that is known against it.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -122,4 +122,4 @@ def age_text(days: float) -> str:
 
 
 def _day(at: float | None) -> str:
-    return "?" if at is None else time.strftime("%Y-%m-%d", time.gmtime(at))
+    return "?" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"

@@ -1,7 +1,7 @@
 """Who is out now, whose mark it is, and which marks no longer make sense.
 
-`decide.marks` reads a mark against the node's state. Added here is what takes an audit's view: age, authors who left, texts that
-say well, texts about another node. Both *orphaned* and *contradictory* are reasons to look, never to lift.
+`decide.marks` reads a mark against the node's state. Added here is what takes an audit's view: age, authors who left,
+texts that say well, texts about another node. Both *orphaned* and *contradictory* are reasons to look, never to lift.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from nodeworthy.reports.audit.outages import kind_of, out_now
 from nodeworthy.reports.audit.reading import Reading, of_view
 
 OLD_DAYS = 30
-"""Older than a month: longer than vendors' part replacements take (tray swaps take hours, parts days; facts of published
-fleets), so somebody has forgotten it or it waits for something that nobody tracks here."""
+"""A choice, not a measurement: published tray swaps take hours (field ranges for GB200), parts take days, so after a month
+somebody has forgotten the mark or waits for something that nobody tracks here."""
 SAYS_WELL = re.compile(
     r"\b(fixed|resolved|repaired|ready to return|return(ed)? to service|all good|tests? pass(ed)?)\b", re.IGNORECASE
 )

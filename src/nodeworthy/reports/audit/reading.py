@@ -1,6 +1,7 @@
 """What a mark of the past says: the same reading as for a mark of today (`decide.marks`), from an event alone.
 
-One difference: a node that waits for repair or parts was taken out by choice but is broken, so here its hours are a fault's.
+One difference: a node that waits for repair or parts was taken out by choice but is broken, so here its hours are a
+fault's.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ BROKEN_ALTHOUGH_CHOSEN = frozenset({"repair"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`cause` is a stable id, `title` what people read. `kind`: `fault` (something broke), `planned` (somebody chose it),
-    `unknown` (the text does not tell). `owner`: an OwnerKind, in words."""
+    """`cause` is a stable id, `title` what people read. `kind`: `fault` (something broke), `planned` (somebody chose
+    it), `unknown` (the text does not tell). `owner`: an OwnerKind, in words."""
 
     cause: str
     title: str

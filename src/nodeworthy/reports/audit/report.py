@@ -1,8 +1,9 @@
 """The audit as one value: frames in, `Audit` out. Pure: the clock, the files and Slurm are elsewhere.
 
-Hours: *node-hours lost* are the union of a node's outages inside the window (see `outages`); *GPU-hours lost* are those times the
-GPUs that the node has now. A node that is no longer configured has an unknown number of GPUs: its node-hours count and its GPU-hours are
-unknown, and said to be. Powered-down cloud nodes and time under reservations are not lost.
+Hours: *node-hours lost* are the union of a node's outages inside the window (see `outages`); *GPU-hours lost* are
+those times the GPUs that the node has now. A node that is no longer configured has an unknown number of GPUs: its
+node-hours count and its GPU-hours are unknown, and said to be. Powered-down cloud nodes and time under reservations
+are not lost.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class OwnerRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """`capacity_gpu_hours` = window x GPUs configured now. `history`: past outages are known; without it what is lost is what is
-    lost now, a lower bound. None: not known."""
+    """`capacity_gpu_hours` = window x GPUs configured now. `history`: past outages are known; without it what is lost
+    is what is lost now, a lower bound. None: not known."""
 
     nodes: int | None
     gpus: int | None
@@ -81,7 +82,8 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Of a node of this fleet. MTBF in days, repair in hours. `shared_outages` blame no single node and are not in MTBF."""
+    """Of a node of this fleet. MTBF in days, repair in hours. `shared_outages` blame no single node and are not in
+    MTBF."""
 
     mtbf_days: Estimate
     per_1000_node_days: Estimate
