@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nodeworthy.adapters.files.catalogue import load
-from nodeworthy.cli.catalogue import field_text, when
+from nodeworthy.commands.catalogue import field_text, when
 from nodeworthy.model.catalogue import Catalogue, Check, Signal
 
 HERE = Path(__file__).parent / "reference"

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.reports.audit_data import SINCE, UNTIL, event, events, fleet, job, jobs, node
-from tests.unit.reports.audit_data import given as given_
 
-from nodeworthy.cli.audit_render.markdown import document
-from nodeworthy.cli.audit_render.terminal import page
+from nodeworthy.commands.audit_render.markdown import document
+from nodeworthy.commands.audit_render.terminal import page
 from nodeworthy.reports.audit.outages import OUT_KINDS
 from nodeworthy.reports.audit.report import build
+from tests.unit.reports.audit_data import SINCE, UNTIL, event, events, fleet, job, jobs, node
+from tests.unit.reports.audit_data import given as given_
 
 NODES = st.sampled_from([f"n{k}" for k in range(1, 9)] + ["gone"])
 HOURS = st.floats(-200, 1700)

@@ -27,20 +27,20 @@ class Lazy(NamedTuple):
 
 # noun (or lone command) → where it lives. Groups list their verbs in the same way.
 COMMANDS: Mapping[str, Lazy] = {
-    "audit": Lazy("nodeworthy.cli.audit:audit", "What a fleet lost, to what, and who is out and why."),
-    "catalogue": Lazy("nodeworthy.cli.catalogue:catalogue", "The signals and checks, with their sources."),
+    "audit": Lazy("nodeworthy.commands.audit:audit", "What a fleet lost, to what, and who is out and why."),
+    "catalogue": Lazy("nodeworthy.commands.catalogue:catalogue", "The signals and checks, with their sources."),
     "completion": Lazy("nodeworthy.cli.completion:completion", "Print the completion script of a shell."),
-    "config": Lazy("nodeworthy.cli.config:config", "Check and explain the configuration."),
-    "doctor": Lazy("nodeworthy.cli.doctor:doctor", "Check that Nodeworthy itself can see and work."),
+    "config": Lazy("nodeworthy.commands.config:config", "Check and explain the configuration."),
+    "doctor": Lazy("nodeworthy.commands.doctor:doctor", "Check that Nodeworthy itself can see and work."),
     "finding": Lazy("nodeworthy.cli.finding:finding", "What the checks say."),
-    "fleet": Lazy("nodeworthy.cli.fleet:fleet", "The declared fleet: import, check, compare."),
+    "fleet": Lazy("nodeworthy.commands.fleet:fleet", "The declared fleet: import, check, compare."),
     "incident": Lazy("nodeworthy.cli.incident:incident", "Findings that share an origin."),
     "ledger": Lazy("nodeworthy.cli.ledger:ledger", "What happened, in order, with causes."),
-    "log": Lazy("nodeworthy.cli.log:log", "Turn kernel and system log lines into events."),
+    "log": Lazy("nodeworthy.commands.log:log", "Turn kernel and system log lines into events."),
     "node": Lazy("nodeworthy.cli.node:node", "Nodes: state, owner, reason, history."),
-    "serve": Lazy("nodeworthy.cli.serve:serve", "Run the control plane (observe mode: writes nothing outside)."),
+    "serve": Lazy("nodeworthy.commands.serve:serve", "Run the control plane (observe mode: writes nothing outside)."),
     "status": Lazy("nodeworthy.cli.status:status", "What needs a person, first."),
-    "store": Lazy("nodeworthy.cli.store:store", "Back up, restore and prune the record."),
+    "store": Lazy("nodeworthy.commands.store:store", "Back up, restore and prune the record."),
     "would": Lazy("nodeworthy.cli.would:would", "What it would have done, since when and why."),
 }
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.audit import GPUS, generate, grade
-from nodeworthy.cli.audit import audit
+from nodeworthy.commands.audit import audit
 from nodeworthy.errors import BadFile, BadRequest
 
 SOURCE = str(Path(__file__).resolve().parents[3] / "src")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from nodeworthy.adapters.files.catalogue import load
-from nodeworthy.cli.catalogue import catalogue
+from nodeworthy.commands.catalogue import catalogue
 from nodeworthy.errors import BadRequest, NotKnown
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from nodeworthy.cli.fleet import fleet
+from nodeworthy.commands.fleet import fleet
 from nodeworthy.errors import BadFile, BadRequest, NotKnown
 
 CSV = "name,class,gpus,gpu_type,rack,serial\nn1,h100,8,h100,r1,S1\nn2,h100,8,h100,r1,S2\nn3,cpu,0,,r2,S3\n"

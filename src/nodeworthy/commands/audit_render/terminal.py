@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from nodeworthy.cli.audit_render.sections import Section, answer, heading, sections
+from nodeworthy.commands.audit_render.sections import Section, answer, heading, sections
 from nodeworthy.reports.audit.report import Audit
 
 KIND_STYLE = {"fault": "red", "planned": "cyan", "unknown": "dim"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodeworthy.cli.audit_render.sections import Section, answer, heading, sections
+from nodeworthy.commands.audit_render.sections import Section, answer, heading, sections
 from nodeworthy.reports.audit.report import Audit
 
 MOST_ROWS = 200

@@ -77,9 +77,9 @@ def _write_files(report: Audit, html: str | None, markdown: str | None) -> None:
         if path is None:
             continue
         if kind == "html":
-            from nodeworthy.cli.audit_render.html import document
+            from nodeworthy.commands.audit_render.html import document
         else:
-            from nodeworthy.cli.audit_render.markdown import document
+            from nodeworthy.commands.audit_render.markdown import document
         try:
             Path(path).write_text(document(report), encoding="utf-8")
         except OSError as error:
@@ -106,7 +106,7 @@ def _page(report: Audit, wide: bool) -> str:
     import os
     import shutil
 
-    from nodeworthy.cli.audit_render.terminal import page
+    from nodeworthy.commands.audit_render.terminal import page
 
     on_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if on_terminal else 120

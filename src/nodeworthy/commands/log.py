@@ -77,7 +77,7 @@ class Reading:
         """All events of all files in order. A file that breaks off is a problem; the others are still read."""
         from nodeworthy.adapters.files.literals import finder
         from nodeworthy.adapters.files.log_source import DAMAGED, reference
-        from nodeworthy.cli.log_view import Watched
+        from nodeworthy.commands.log_view import Watched
         from nodeworthy_node.log.scan import events
 
         grammar, find = self.grammar, finder(self.grammar.literals)
@@ -154,7 +154,7 @@ def classify(
     Reads syslog with or without a year, journald JSON, every form of dmesg, /dev/kmsg, RFC 5424, and logs of Slurm,
     the fabric manager and `ipmitool sel list`; compressed too (.gz, .xz, .bz2).
     """
-    from nodeworthy.cli.log_view import Repeats, counted, talk
+    from nodeworthy.commands.log_view import Repeats, counted, talk
 
     if not files and sys.stdin.isatty():
         raise BadRequest("nothing to read", hint="name a log file, or pipe one in: dmesg | nodeworthy log classify -")
@@ -192,7 +192,7 @@ def _write_json(events: Iterable[Event], prompt: bool) -> None:
 
 
 def _write_table(events: Iterable[Event], wide: bool, prompt: bool) -> None:
-    from nodeworthy.cli.log_view import table_lines
+    from nodeworthy.commands.log_view import table_lines
 
     for line in table_lines(events, wide):
         sys.stdout.write(line + "\n")

@@ -8,8 +8,8 @@ from importlib import resources
 from jinja2 import Environment
 from markupsafe import Markup
 
-from nodeworthy.cli.audit_render.pictures import pictures
-from nodeworthy.cli.audit_render.sections import answer, heading, sections
+from nodeworthy.commands.audit_render.pictures import pictures
+from nodeworthy.commands.audit_render.sections import answer, heading, sections
 from nodeworthy.reports.audit.report import Audit
 
 MOST_ROWS = 1000
@@ -17,7 +17,7 @@ MOST_ROWS = 1000
 
 def document(audit: Audit) -> str:
     """The whole page. Everything from outside is escaped by the template; only our own SVG is markup."""
-    source = resources.files("nodeworthy.cli.audit_render").joinpath("audit.html.j2").read_text(encoding="utf-8")
+    source = resources.files("nodeworthy.commands.audit_render").joinpath("audit.html.j2").read_text(encoding="utf-8")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
     first, second = answer(audit)
     drawn: dict[str, list[dict[str, object]]] = {}

@@ -43,8 +43,8 @@ def label_option(command: Command) -> Command:
 @click.group(
     cls=LazyGroup,
     lazy={
-        "import": Lazy("nodeworthy.cli.fleet_import:import_group", "Write a fleet file from what exists."),
-        "diff": Lazy("nodeworthy.cli.fleet_import:diff_group", "Compare the fleet file with what exists now."),
+        "import": Lazy("nodeworthy.commands.fleet_import:import_group", "Write a fleet file from what exists."),
+        "diff": Lazy("nodeworthy.commands.fleet_import:diff_group", "Compare the fleet file with what exists now."),
     },
 )
 def fleet() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nodeworthy.cli.audit_render.sections import counts_gpus, day, hours_of, number, unit
+from nodeworthy.commands.audit_render.sections import counts_gpus, day, hours_of, number, unit
 from nodeworthy.reports.audit.report import Audit
 
 # stand-in → CSS variable of the page

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from nodeworthy.cli.fleet import NOT_WELL, fleet_option
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
+from nodeworthy.commands.fleet import NOT_WELL, fleet_option
 
 if TYPE_CHECKING:
     from nodeworthy.decide.fleet_import import Listed
