@@ -9,7 +9,8 @@ GPUs it saw and for how much of the hour a kernel ran on them. Then
 
 so busy + idle + gone + dark = held, hour by hour. What cannot be laid on a node and hour, or lies in hours that the
 server did not answer for, or on nodes with MIG instances (whose parts Slurm counts as GPUs), is *untold*. Nothing that
-was not seen is idle. An hour in which a GPU was seen at all stands for the whole hour.
+was not seen is idle. An hour in which a GPU was seen at all stands for the whole hour. Where jobs held a part of a node,
+its busy GPUs are taken to be theirs, so idle is a lower bound there.
 
 *Busy* is DCGM's utilisation: the share of time in which at least one kernel ran on the GPU. It says nothing of how well
 the GPU was used; gaps between kernels (loading data, waiting for another node) are idle.
