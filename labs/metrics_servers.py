@@ -67,7 +67,7 @@ def _answers(url: str) -> bool:
 
 
 @contextmanager
-def _running(argv: Sequence[str], folder: Path, ready: str) -> Iterator[None]:
+def running(argv: Sequence[str], folder: Path, ready: str) -> Iterator[None]:
     with (folder / "output.log").open("ab") as out:
         process = subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder)
         try:
@@ -101,7 +101,7 @@ def prometheus(folder: Path, lab_url: str, interval_s: int = 1) -> Iterator[str]
         f"--storage.tsdb.path={folder}/data",
         f"--web.listen-address={url.removeprefix('http://')}",
     ]
-    with _running(argv, folder, f"{url}/-/ready"):
+    with running(argv, folder, f"{url}/-/ready"):
         yield url
 
 
@@ -117,5 +117,5 @@ def victoria_metrics(folder: Path, lab_url: str, interval_s: int = 1) -> Iterato
         f"-httpListenAddr={url.removeprefix('http://')}",
         "-retentionPeriod=1d",
     ]
-    with _running(argv, folder, f"{url}/health"):
+    with running(argv, folder, f"{url}/health"):
         yield url

@@ -38,6 +38,8 @@ from labs.slurm_config import LabOptions, LabPlace
 
 MARK = ".slurm-lab"
 SCRIPTS = Path(__file__).parent / "slurm_scripts"
+LONGEST_DIRECTORY = 55
+"""A job step's socket lies below the directory, and the kernel allows its path 107 characters."""
 HOOKS = ("resume", "suspend", "reboot", "health")
 CLIENTS = ("sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "sprio", "squeue", "srun")
 
@@ -128,11 +130,13 @@ class SlurmLab:
         """End what this lab started and remove its directory. Does nothing where no lab is."""
         if not (self.directory / MARK).exists():
             return
+        (self.directory / "run").mkdir(exist_ok=True)
+        (self.directory / "run/stopping").touch()  # nodectl starts nothing from here on
         if self._place is not None and self.processes.pid("slurmctld") is not None:
             self._cancel_jobs()
-        slurmds = [name for name in self.processes.names() if name.startswith("slurmd-")]
         # the controller first: while slurmds vanish under it, it waits for their answers before it ends
         self.processes.end("slurmctld")
+        slurmds = [name for name in self.processes.names() if name.startswith("slurmd-")]
         self.processes.end(*slurmds)
         for name in ("slurmdbd", "munged", "mariadbd"):
             self.processes.end(name)
@@ -360,6 +364,8 @@ class SlurmLab:
 
     def submit(self, *options: str, command: str = "sleep 900") -> str:
         """Submit a batch job; returns its id."""
+        if len(str(self.directory)) > LONGEST_DIRECTORY:
+            raise LabError(f"jobs cannot run below {self.directory}: take a directory with a shorter name")
         return self.run("sbatch", "--parsable", "-o", "/dev/null", *options, "--wrap", command).strip()
 
     def requests(self) -> dict[str, int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -207,6 +209,33 @@ def test_no_answer_is_an_error(slurm_lab: Labs, version: str) -> None:
         read(lab, timeout_s=4)
     lab.start_controller()
     assert len(read(lab).nodes) == 2
+
+
+@pytest.mark.slurm
+@every_version
+def test_a_lab_leaves_nothing_behind(slurm_roots: Callable[[str], Path | None], version: str) -> None:
+    """Stopped in the middle of a reboot, a lab leaves no process that knows its folder."""
+    database = shutil.which("mariadbd") is not None  # its end takes longer than the reboot
+    with tempfile.TemporaryDirectory(prefix="nw-") as folder:
+        with SlurmLab(f"{folder}/lab", root=slurm_roots(version), nodes=2, database=database).start() as lab:
+            first, _ = lab.node_names
+            lab.submit("-w", first, "-n1", "-t", "10")
+            lab.await_state(first, "MIXED")
+            lab.run("scontrol", "reboot", "ASAP", first)
+            lab.await_state(first, r"MIXED\+.*REBOOT_REQUESTED.*")
+            lab.run("scancel", "--state=running")
+            lab.await_state(first, r".*REBOOT_ISSUED.*")
+        time.sleep(3)  # a reboot takes a second in the lab
+        known = str(lab.directory).encode()
+        assert [path for path in Path("/proc").glob("[0-9]*/cmdline") if known in _content(path)] == []
+        assert not lab.directory.exists()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.slurm

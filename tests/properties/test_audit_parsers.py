@@ -24,9 +24,11 @@ NAMES = st.builds(
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=200)
 
 
+FOLDER = tempfile.TemporaryDirectory(prefix="nw-audit-")
+
+
 def saved(content: str | bytes) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="nw-audit-"))
-    path = folder / "saved.txt"
+    path = Path(FOLDER.name) / "saved.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
     return path
 

@@ -42,10 +42,15 @@ From files, made on another machine:
 @click.option(
     "--logs", type=EXISTING, multiple=True, help="Kernel or syslog files to compare outages with; repeatable."
 )
+@click.option("--prometheus", metavar="URL", help="Prometheus or VictoriaMetrics: what allocated GPUs really did.")
 @click.option("--timezone", metavar="ZONE", help="Zone of times without one in files, e.g. Europe/Berlin.")
 @click.option("--cluster", metavar="NAME", help="Name to print for data from files.")
 @click.option(
-    "--timeout", default=900.0, show_default=True, metavar="SECONDS", help="Longest wait for one Slurm command."
+    "--timeout",
+    default=900.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest wait for one Slurm command, and for all metrics.",
 )
 @click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Also write one HTML file with pictures.")
 @click.option("--markdown", type=click.Path(dir_okay=False, writable=True), help="Also write Markdown.")

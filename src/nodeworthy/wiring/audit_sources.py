@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from nodeworthy.adapters.prometheus.history import PrometheusHistory
 from nodeworthy.adapters.slurm import accounting, text
 from nodeworthy.adapters.slurm.command import SlurmCommand
 from nodeworthy.errors import BadFile, BadRequest, Problem, WorldError
 from nodeworthy.model.scheduler import SchedulerNode
 from nodeworthy.reports.audit.inputs import AuditInput, Gap, KernelEvent, Window
+from nodeworthy.wiring.audit_metrics import limits, with_metrics
 from nodeworthy.wiring.reasons import shipped_reasons
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -40,6 +42,7 @@ class Request:
     zone: ZoneInfo | None
     cluster: str | None
     timeout_s: float
+    metrics: PrometheusHistory | None = None
 
     @property
     def from_files(self) -> bool:
@@ -58,6 +61,7 @@ class Request:
         timezone: object,
         cluster: object,
         timeout: object,
+        prometheus: object = None,
     ) -> Request:
         zone = _zone(str(timezone)) if timezone else None
 
@@ -74,6 +78,7 @@ class Request:
             zone=zone,
             cluster=str(cluster) if cluster else None,
             timeout_s=float(str(timeout)),
+            metrics=PrometheusHistory(str(prometheus), limits(float(str(timeout)))) if prometheus else None,
         )
 
 
@@ -114,11 +119,15 @@ def window(request: Request, latest: float) -> Window:
 def gather(request: Request, say: Say) -> tuple[AuditInput, bool]:
     """Everything the audit needs; and whether a source failed that should have answered."""
     given, failed = (_from_files(request), False) if request.from_files else _from_slurm(request, say)
-    if not request.logs:
-        return given, failed
-    say("reading logs …")
-    kernel, gaps, broke = read_logs(request.logs, given, request.zone)
-    return replace(given, kernel=kernel, gaps=(*given.gaps, *gaps)), failed or broke
+    if request.logs:
+        say("reading logs …")
+        kernel, gaps, broke = read_logs(request.logs, given, request.zone)
+        given, failed = replace(given, kernel=kernel, gaps=(*given.gaps, *gaps)), failed or broke
+    if request.metrics is not None:
+        say("reading metrics …")
+        given, broke = with_metrics(given, request.metrics)
+        failed = failed or broke
+    return given, failed
 
 
 def read_logs(

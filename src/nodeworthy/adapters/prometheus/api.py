@@ -16,7 +16,8 @@ API: https://prometheus.io/docs/prometheus/latest/querying/api/, …/latest/fede
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ import orjson
 
 from nodeworthy.errors import Garbled, Refused, TimedOut, WorldError
 from nodeworthy.observe.exposition import LabelCache, parse
-from nodeworthy.observe.samples import Place, Samples
+from nodeworthy.observe.samples import Floats, Place, Samples
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
@@ -34,6 +35,15 @@ _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 class Answer:
     samples: Samples
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series over time. `at` are the steps of the question (POSIX seconds), not times of scrapes."""
+
+    labels: Mapping[str, str]
+    at: Floats
+    value: Floats
 
 
 def chunks(names: Iterable[str], size: int) -> list[tuple[str, ...]]:
@@ -55,17 +65,17 @@ def expression(names: Sequence[str], *, window_s: float, matchers: str = "") -> 
 
 def read_answer(status: int, body: bytes) -> Answer:
     """The samples in an answer. Raises the WorldError that fits if it is none."""
-    document = _document(status, body)
-    data = document.get("data")
-    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
-        raise Garbled("the answer is not a matrix of samples", hint="is this the address of a Prometheus HTTP API?")
-    said = [str(w) for w in document.get("warnings") or ()]
-    if document.get("isPartial") or data.get("isPartial"):
-        said.append("the answer is partial: some of its storage did not answer")
-    try:
-        return Answer(_samples(data["result"]), tuple(said))
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise Garbled("a series in the answer has an unexpected shape") from error
+    result, warnings = _matrix(status, body)
+    with _shapes():
+        return Answer(_samples(result), warnings)
+
+
+def read_range(status: int, body: bytes) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+    """The series of a `query_range`, and the server's warnings. Values that are no number (NaN, infinities) are left
+    out: they are unknown. Raises the WorldError that fits if the answer is none."""
+    result, warnings = _matrix(status, body)
+    with _shapes():
+        return tuple(_series(one) for one in result), warnings
 
 
 def read_federation(status: int, body: bytes, at: float, cache: LabelCache) -> Answer:
@@ -78,6 +88,37 @@ def read_federation(status: int, body: bytes, at: float, cache: LabelCache) -> A
             f"the answer is not a metrics page: {page.example!r}", hint="is this a Prometheus with /federate?"
         )
     return Answer(page.samples, page.problems())
+
+
+def _matrix(status: int, body: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    document = _document(status, body)
+    data = document.get("data")
+    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
+        raise Garbled("the answer is not a matrix of samples", hint="is this the address of a Prometheus HTTP API?")
+    said = document.get("warnings") or []
+    warnings = [str(w) for w in said] if isinstance(said, list) else [str(said)]
+    if document.get("isPartial") or data.get("isPartial"):
+        warnings.append("the answer is partial: some of its storage did not answer")
+    return data["result"], tuple(warnings)
+
+
+@contextmanager
+def _shapes() -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise Garbled("a series in the answer has an unexpected shape") from error
+
+
+def _series(one: dict[str, Any]) -> Series:
+    labels = one["metric"]
+    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+        raise TypeError("labels that are no text")
+    points = one.get("values") or []
+    at = np.array([float(stamp) for stamp, _ in points], dtype=np.float64)
+    value = np.array([float(number) for _, number in points], dtype=np.float64)
+    known = np.isfinite(value) & np.isfinite(at)
+    return Series(labels, at[known], value[known])
 
 
 def _document(status: int, body: bytes) -> dict[str, Any]:

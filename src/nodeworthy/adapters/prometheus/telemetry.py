@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 
 from nodeworthy.adapters.prometheus.api import Answer, chunks, expression, read_answer, read_federation, selector
-from nodeworthy.errors import BadRequest, Garbled, TimedOut, Unreachable, WorldError
+from nodeworthy.adapters.prometheus.transport import fetch
+from nodeworthy.errors import BadRequest, TimedOut, WorldError
 from nodeworthy.model.catalogue import Signal
 from nodeworthy.observe.components import Resolve, some
 from nodeworthy.observe.coverage import Coverage
@@ -112,7 +113,7 @@ class PrometheusTelemetry:
             async def one(group: tuple[str, ...]) -> Answer | WorldError:
                 try:
                     async with asyncio.timeout_at(until), gate, asyncio.timeout(limits.timeout_s):
-                        status, body = await self._fetch(client, group)
+                        status, body = await fetch(client, limits.answer_bytes, **self._request(group))
                     return await asyncio.to_thread(self._read_one, status, body)
                 except TimeoutError:
                     return TimedOut(f"no answer within {limits.timeout_s:g} s (all: {limits.deadline_s:g} s)")
@@ -133,20 +134,3 @@ class PrometheusTelemetry:
         if self._federate:
             return read_federation(status, body, self._clock.now(), self._cache)
         return read_answer(status, body)
-
-    async def _fetch(self, client: httpx.AsyncClient, group: tuple[str, ...]) -> tuple[int, bytes]:
-        """Status and body of one answer."""
-        received = bytearray()
-        try:
-            async with client.stream(**self._request(group)) as response:
-                async for chunk in response.aiter_bytes():
-                    received += chunk
-                    if len(received) > self._limits.answer_bytes:
-                        raise Garbled(f"the answer is larger than {self._limits.answer_bytes} bytes")
-                return response.status_code, bytes(received)
-        except httpx.TimeoutException as error:
-            raise TimedOut(f"no answer within {self._limits.timeout_s:g} s") from error
-        except (httpx.RemoteProtocolError, httpx.DecodingError) as error:
-            raise Garbled(f"the answer broke off after {len(received)} bytes") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Unreachable(f"{self._url} cannot be reached: {str(error) or type(error).__name__}") from error

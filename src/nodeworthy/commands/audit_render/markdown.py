@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nodeworthy.commands.audit_render.sections import Section, answer, heading, sections
+from nodeworthy.commands.audit_render.sections import answer, heading, sections
+from nodeworthy.commands.audit_render.words import Section
 from nodeworthy.reports.audit.report import Audit
 
 MOST_ROWS = 200

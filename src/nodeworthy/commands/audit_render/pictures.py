@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nodeworthy.commands.audit_render.sections import counts_gpus, day, hours_of, number, unit
+from nodeworthy.commands.audit_render.sections import counts_gpus, hours_of, unit
+from nodeworthy.commands.audit_render.words import day, number, percent
 from nodeworthy.reports.audit.report import Audit
 
 # stand-in → CSS variable of the page
@@ -54,7 +55,7 @@ class Picture:
 
 def pictures(audit: Audit) -> list[Picture]:
     """Those for which there are data."""
-    made: list[Picture | None] = [_by_day(audit), _by_cause(audit), _ages(audit), _lemons(audit)]
+    made: list[Picture | None] = [_by_day(audit), _by_cause(audit), _use(audit), _ages(audit), _lemons(audit)]
     return [p for p in made if p is not None]
 
 
@@ -75,6 +76,18 @@ def _by_day(audit: Audit) -> Picture | None:
         series.append(("all other causes", [sum(h for t, h in d.gpu_hours if t not in shown) for d in audit.days]))
     starts = [d.start for d in audit.days]
 
+    worst = max(audit.days, key=lambda d: sum(h for _, h in d.gpu_hours))
+    return Picture(
+        "causes", "Lost GPU-hours by day and cause",
+        f"The worst day was {day(worst.start)} with {number(sum(h for _, h in worst.gpu_hours))} GPU-hours.",
+        _svg(_stacked(starts, series, "GPU-hours lost per day"), 9.0, 3.2), ("day", *(n for n, _ in series)),
+        tuple((day(s), *(number(v[k]) for _, v in series)) for k, s in enumerate(starts)),
+    )  # fmt: skip
+
+
+def _stacked(starts: list[int], series: list[tuple[str, list[float]]], label: str) -> Callable[[Any], None]:
+    """A bar a day, its parts one above the other."""
+
     def draw(axes: Any) -> None:
         base = [0.0] * len(starts)
         for k, (name, values) in enumerate(series):
@@ -86,17 +99,28 @@ def _by_day(audit: Audit) -> Picture | None:
             base = [a + b for a, b in zip(base, values, strict=True)]
         step = max(1, len(starts) // 8)
         axes.set_xticks(range(0, len(starts), step), [time.strftime("%d %b", time.gmtime(s)) for s in starts[::step]])
-        axes.set_ylabel("GPU-hours lost per day")
+        axes.set_ylabel(label)
         handles, labels = axes.get_legend_handles_labels()
         axes.legend(
             handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, labelcolor=INK
         )
 
-    worst = max(audit.days, key=lambda d: sum(h for _, h in d.gpu_hours))
+    return draw
+
+
+def _use(audit: Audit) -> Picture | None:
+    use = audit.utilisation
+    if use is None or not use.allocated_gpu_hours:
+        return None
+    parts = {
+        "GPU gone": "gone", "ran no kernel": "idle", "ran a kernel": "busy", "no telemetry": "dark", "cannot be told": "untold"
+    }  # fmt: skip
+    series = [(name, [float(getattr(d, part)) for d in use.days]) for name, part in parts.items()]
+    starts = [d.start for d in use.days]
     return Picture(
-        "causes", "Lost GPU-hours by day and cause",
-        f"The worst day was {day(worst.start)} with {number(sum(h for _, h in worst.gpu_hours))} GPU-hours.",
-        _svg(draw, 9.0, 3.2), ("day", *(n for n, _ in series)),
+        "use", "GPU-hours given to jobs, by what they did",
+        f"{percent(use.busy_gpu_hours, use.allocated_gpu_hours)} ran a kernel, {percent(use.idle_gpu_hours, use.allocated_gpu_hours)} ran none.",
+        _svg(_stacked(starts, series, "GPU-hours held per day"), 9.0, 3.2), ("day", *parts),
         tuple((day(s), *(number(v[k]) for _, v in series)) for k, s in enumerate(starts)),
     )  # fmt: skip
 

@@ -6,10 +6,10 @@ reads `?`, never 0.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from nodeworthy.commands.audit_render.use_sections import devices, use, use_in_short
+from nodeworthy.commands.audit_render.words import Section, count, day, minute, number, percent
 from nodeworthy.model.nodeset import fold
 from nodeworthy.reports.audit.kernel import KernelEvidence
 from nodeworthy.reports.audit.people import age_text
@@ -24,49 +24,6 @@ OWNERS = {
     "nodeworthy": "Nodeworthy",
     "": "not known whose",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """`right`: columns of numbers. `short`: rows on the terminal (all of them elsewhere)."""
-
-    id: str
-    title: str
-    sentence: str
-    headings: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    right: frozenset[int] = frozenset()
-    short: int = 8
-
-
-def number(value: float | None, digits: int | None = None) -> str:
-    """With thousands separators; two significant digits below ten; `?` where not known."""
-    if value is None:
-        return "?"
-    if digits is None and float(value).is_integer():
-        digits = 0
-    if digits is None:
-        digits = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 1 else 2
-    return f"{value:,.{digits}f}"
-
-
-def count(n: int, one: str, many: str = "") -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
-
-
-def percent(part: float | None, whole: float | None) -> str:
-    if part is None or not whole:
-        return "?"
-    return f"{100 * part / whole:.{2 if part / whole < 0.01 else 1}f} %"
-
-
-def day(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
-def minute(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at))
 
 
 def interval(e: Estimate, unit: str) -> str:
@@ -120,10 +77,12 @@ def answer(audit: Audit) -> tuple[str, str]:
     top = [r for r in audit.causes if (hours_of(audit, r) or 0) > 0][:3]
     most = ", ".join(f"{r.title} {percent(hours_of(audit, r), total)}" for r in top)
     if total is None:
-        return first, "Not known: neither events nor the present state of the nodes were given."
-    if not top:
-        return first, "No outage was recorded in this window."
-    return first, f"Of it {', '.join(parts)}. Most went to: {most}."
+        second = "Not known: neither events nor the present state of the nodes were given."
+    elif not top:
+        second = "No outage was recorded in this window."
+    else:
+        second = f"Of it {', '.join(parts)}. Most went to: {most}."
+    return first, f"{second} {use_in_short(audit.utilisation)}".rstrip()
 
 
 _KINDS = {"fault": "faults", "planned": "planned work", "unknown": "for reasons that do not tell"}
@@ -137,6 +96,8 @@ def sections(audit: Audit) -> list[Section]:
     ]  # fmt: skip
     if audit.kernel is not None:
         all_.insert(5, _kernel(audit.kernel))
+    if audit.utilisation is not None:
+        all_[3:3] = [use(audit.utilisation), devices(audit.utilisation)]
     return all_
 
 

@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from nodeworthy.commands.audit_render.sections import Section, answer, heading, sections
+from nodeworthy.commands.audit_render.sections import answer, heading, sections
+from nodeworthy.commands.audit_render.words import Section
 from nodeworthy.reports.audit.report import Audit
 
 KIND_STYLE = {"fault": "red", "planned": "cyan", "unknown": "dim"}
@@ -18,6 +19,7 @@ NARROWEST = 8
 PAGE_COLUMNS = {
     "people": (0, 1, 3), "causes": (0, 1, 2, 3, 4, 5, 6, 7), "out": (0, 2, 3, 4, 5, 6), "lemons": (0, 1, 2, 5, 6, 7),
     "holes": (0, 1, 2, 3, 5), "repeats": (0, 1, 2), "kernel": (0, 1, 2, 3, 4, 6), "gaps": (0, 1),
+    "use": (0, 1, 2, 3), "devices": (0, 1, 2, 3, 4, 5),
 }  # fmt: skip
 
 

@@ -75,10 +75,36 @@ class KernelEvent:
     message: str
 
 
+NODE_HOURS: Mapping[str, type[pl.DataType]] = {
+    "node": pl.String,
+    "hour": pl.Int32,
+    "busy": pl.Float32,
+    "seen": pl.Float32,
+    "present": pl.Float32,
+    "partitioned": pl.Boolean,
+    "throttled": pl.Float32,
+}
+"""One row per node and hour (of its beginning, in hours since 1970) in which its GPUs said anything. `busy`: GPU-hours
+in which a kernel ran; `seen`: GPUs with a usable utilisation; `present`: GPUs that said anything; `partitioned`: some
+are MIG instances, so GPUs cannot be counted; `throttled`: share of the hour in which a GPU was slowed against its will,
+null where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """What a metrics server knows of the nodes' hours. `first` to `last`: the hours asked for (last exclusive); `read`:
+    those that it answered. A node without a row in an hour that was read had no telemetry."""
+
+    node_hours: pl.DataFrame
+    first: int
+    last: int
+    read: frozenset[int]
+
+
 @dataclass(frozen=True, slots=True)
 class AuditInput:
     """Everything an audit reads. `nodes` is None where the present state is not known; `events` and `jobs` are None
-    where there is no accounting. `kernel` is None where no logs were given. `gaps` are what the reading side already
+    where there is no accounting. `kernel` is None where no logs were given, `telemetry` where no metrics server answered. `gaps` are what the reading side already
     had to leave out."""
 
     cluster: str
@@ -90,3 +116,4 @@ class AuditInput:
     gaps: tuple[Gap, ...] = ()
     kernel: tuple[KernelEvent, ...] | None = None
     left_authors: frozenset[str] = frozenset()
+    telemetry: Telemetry | None = None

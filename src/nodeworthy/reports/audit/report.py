@@ -28,6 +28,8 @@ from nodeworthy.reports.audit.reliability import (
     mtbf,
     rate_per_1000_node_days,
 )
+from nodeworthy.reports.audit.utilisation import Utilisation, utilisation
+from nodeworthy.reports.audit.utilisation import gaps as use_gaps
 
 SCHEMA = "nodeworthy.audit/1"
 HOUR = 3600.0
@@ -117,6 +119,7 @@ class Audit:
     days: tuple[Day, ...]
     outcomes: tuple[tuple[str, int, float | None], ...]
     kernel: KernelEvidence | None
+    utilisation: Utilisation | None
     gaps: tuple[Gap, ...]
 
     def document(self) -> dict[str, Any]:
@@ -139,6 +142,10 @@ def build(given: AuditInput) -> Audit:
     out = out_nodes(given)
     totals = _totals(given, table, kills, fleet)
     by_node = _lost_by_node(table, fleet)
+    use = None
+    if given.telemetry is not None:
+        on_now = None if given.nodes is None else busy_now
+        use = utilisation(given.telemetry, given.jobs, on_now, lost, fleet)
     return Audit(
         cluster=given.cluster,
         window=window,
@@ -158,8 +165,15 @@ def build(given: AuditInput) -> Audit:
             for s, n, h in job_tables.outcomes(given.jobs, window).iter_rows()
         ),
         kernel=None if given.kernel is None else evidence(given.kernel, table, window),
-        gaps=tuple([*given.gaps, *gaps, *_own_gaps(given, totals, table, kills)]),
+        utilisation=use,
+        gaps=tuple([*given.gaps, *gaps, *_own_gaps(given, totals, table, kills), *_use_gaps(use, totals)]),
     )  # fmt: skip
+
+
+def _use_gaps(use: Utilisation | None, totals: Totals) -> list[Gap]:
+    if use is None:
+        return []
+    return use_gaps(use, None if totals.gpus is None else float(totals.gpus * use.hours_asked))
 
 
 def _gpu_hours(table: pl.DataFrame) -> pl.DataFrame:

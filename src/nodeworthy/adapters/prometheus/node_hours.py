@@ -1,0 +1,145 @@
+"""What to ask a metrics server so that months of ten thousand nodes become a few numbers per node and hour.
+
+The server does the adding up; raw samples of that span never travel. Each question is a PromQL expression that is
+evaluated at the end of an hour over the samples of that hour, and answers with a series per (`Hostname`, `instance`).
+
+- A GPU is told by its `gpu` label. Its mean over the hour is the sum of its samples over their number, *across* all its
+  series, because a series ends and another begins whenever a label of the workload changes (job, pod, container): a mean
+  of means would count both as a whole hour, and a sum would count the GPU twice.
+- A GPU whose mean is out of the signal's range (a vendor's mark for "no value", NaN) is left out: not seen, not idle.
+- Where a signal has an old and a new name, the one named first in the catalogue counts, GPU by GPU.
+- A GPU is *present* when it has any sample of utilisation or temperature. It is *seen* when its utilisation is usable.
+- Rows of MIG instances (`GPU_I_ID`) have no utilisation of the whole GPU and are not counted with GPUs; nodes with such
+  rows are told apart.
+- Clock event reasons are a bit mask and PromQL has no bit operations, so a bit is read by modulo. The mask is looked at
+  every 10 minutes: reading each sample by itself would make the server keep all of them in memory.
+
+PromQL: https://prometheus.io/docs/prometheus/latest/querying/operators/ and …/functions/ (sum_over_time)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from nodeworthy.adapters.prometheus.history import History
+from nodeworthy.model.catalogue import Signal, SourceField
+from nodeworthy.model.fact import NODE
+from nodeworthy.observe.components import Resolve, find_components
+from nodeworthy.observe.samples import Place, Samples
+from nodeworthy.reports.audit.inputs import NODE_HOURS
+
+HARMFUL = (0x8, 0x20, 0x40, 0x80)
+"""Hardware slowdown, thermal slowdown by software and by hardware, power brake: clocks are lowered against the will of
+everybody. Not idle (0x1), application clocks (0x2), the power cap (0x4, normal at full load), sync boost (0x10) or
+display (0x100). NVML: nvmlClocksEventReasons."""
+LOOK_MINUTES = 10
+_NODE = "by (Hostname, instance)"
+_GPU = "by (Hostname, instance, gpu)"
+_EXPORTER = "dcgm"
+
+
+def questions(signals: Mapping[str, Signal], matchers: str = "") -> dict[str, dict[str, str]]:
+    """Group → name → PromQL; the questions of a group count together. `busy`: GPU-hours in which a kernel ran; `seen`, `present`: GPUs; `mig`: rows of MIG instances;
+    `throttled`: share of the looks at which a GPU of the node was slowed (asked only where the catalogue has it)."""
+    load = signals["gpu_utilisation"]
+    usable = _usable(load, matchers)
+    present = [load, *(signals[s] for s in ("gpu_temperature",) if s in signals)]
+    asked = {
+        "busy": f"sum {_NODE} ({usable}) / 100",
+        "seen": f"count {_NODE} ({usable})",
+        "present": f"count {_NODE} ({_any(present, matchers, whole=True)})",
+        "mig": f"count {_NODE} ({_any([load], matchers, whole=False)})",
+    }
+    if "clock_event_reasons" not in signals:
+        return {"use": asked}
+    return {"use": asked, "throttling": {"throttled": _slowed(signals["clock_event_reasons"], matchers)}}
+
+
+def _fields(signal: Signal) -> Sequence[SourceField]:
+    return [f for f in signal.fields if f.source == _EXPORTER]
+
+
+def _series(name: str, matchers: str, whole: bool) -> str:
+    more = f",{matchers}" if matchers else ""
+    return f'{name}{{gpu!="",GPU_I_ID{"=" if whole else "!="}""{more}}}'
+
+
+def _usable(signal: Signal, matchers: str) -> str:
+    """The mean of each GPU's hour, within the signal's range."""
+    means = []
+    for field in _fields(signal):
+        hour = f"{_series(field.name, matchers, whole=True)}[1h]"
+        mean = f"sum {_GPU} (sum_over_time({hour})) / sum {_GPU} (count_over_time({hour}))"
+        means.append(f"({mean})" if field.scale == 1.0 else f"({field.scale!r} * {mean})")
+    return f"({' or '.join(means)}) >= {signal.minimum or 0:g} <= {signal.maximum or 100:g}"
+
+
+def _any(signals: Sequence[Signal], matchers: str, *, whole: bool) -> str:
+    """A row for each GPU with any sample in the hour."""
+    names = [f.name for s in signals for f in _fields(s)]
+    return " or ".join(f"count {_GPU} (count_over_time({_series(n, matchers, whole)}[1h]))" for n in names)
+
+
+def _slowed(signal: Signal, matchers: str) -> str:
+    mask = " or ".join(_series(f.name, matchers, whole=True) for f in _fields(signal))
+    mask = f"(({mask}) >= 0 <= {signal.maximum or 65535:g})"
+    bits = " + ".join(f"({mask} % {2 * bit} >= bool {bit})" for bit in HARMFUL)
+    return f"avg_over_time((max {_NODE} (clamp_max({bits}, 1)))[1h:{LOOK_MINUTES}m])"
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """`node_hours`: rows as `reports.audit.inputs.NODE_HOURS`. `unknown_names`: who said something and is no node."""
+
+    node_hours: pl.DataFrame
+    unknown_names: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def understand(history: History, resolve: Resolve, gpus: pl.DataFrame) -> Understood:
+    """The answers by node. `gpus`: frame `node, gpus`, null where not known.
+
+    Several sources of one node in one hour are added up as long as they have no more GPUs than the node (an exporter
+    per half); otherwise they are two views of the same GPUs (two scrapes, or an exporter that got another address
+    within the hour), and their mean counts.
+    """
+    names = ("busy", "seen", "present", "mig", "throttled")
+    found = find_components(_places(history), resolve)
+    position = found.of_place[NODE]
+    nodes = [found.keys[NODE][p][0] if p >= 0 else None for p in position]
+    owner = pl.DataFrame({"source": range(len(nodes)), "node": nodes}, schema={"source": pl.Int32, "node": pl.String})
+    rows = owner.drop_nulls().join(
+        pl.concat([history.frame(n).select("source", "hour") for n in ("present", "mig")]).unique(), on="source"
+    )
+    for name in names:
+        rows = rows.join(history.frame(name).rename({"value": name}), on=["source", "hour"], how="left")
+    counts = ["busy", "seen", "present"]
+    merged = rows.group_by("node", "hour").agg(
+        *(pl.col(c).fill_null(0.0).sum() for c in counts),
+        *(pl.col(c).fill_null(0.0).mean().alias(f"{c}_mean") for c in counts),
+        pl.col("mig").is_not_null().any().alias("partitioned"),
+        pl.col("throttled").max(),
+        pl.len().alias("sources"),
+    )
+    merged = merged.join(gpus, on="node", how="left")
+    several = (pl.col("sources") > 1) & (pl.col("present") > pl.col("gpus").fill_null(0))
+    merged = merged.with_columns(pl.when(several).then(f"{c}_mean").otherwise(c).alias(c) for c in counts)
+    table = merged.select(pl.col(name).cast(kind) for name, kind in NODE_HOURS.items())
+    return Understood(table, found.unknown_names, tuple(found.problems))
+
+
+def _places(history: History) -> Samples:
+    """A sample of every source, so that their names are resolved like those of any other metrics."""
+    count = len(history.sources)
+    return Samples(
+        names=("present",),
+        places=[Place(labels) for labels in history.sources],
+        name=np.zeros(count, dtype=np.int64),
+        place=np.arange(count, dtype=np.int64),
+        value=np.ones(count),
+        at=np.zeros(count),
+    )

@@ -1,0 +1,84 @@
+"""What a metrics server adds to an audit. Whatever goes wrong there becomes a gap; the audit stands without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+
+import polars as pl
+
+from nodeworthy.adapters.files.catalogue import load as load_catalogue
+from nodeworthy.adapters.prometheus.history import HistoryLimits, PrometheusHistory
+from nodeworthy.adapters.prometheus.node_hours import questions, understand
+from nodeworthy.decide.fleet_import import from_scheduler
+from nodeworthy.errors import WorldError
+from nodeworthy.model.fleet import Fleet, Node
+from nodeworthy.model.identity import NameKind, Resolver
+from nodeworthy.model.scheduler import SchedulerSnapshot
+from nodeworthy.reports.audit.hostlists import expand
+from nodeworthy.reports.audit.inputs import AuditInput, Gap, Telemetry
+from nodeworthy.reports.audit.outages import node_frame
+
+HOUR = 3600
+
+
+def with_metrics(given: AuditInput, server: PrometheusHistory) -> tuple[AuditInput, bool]:
+    """The audit's input with what the server knows; and whether the server failed in any part."""
+    first, last = -(-given.window.since // HOUR), given.window.until // HOUR
+    if last <= first:
+        gap = Gap("the window holds no whole hour", "the metrics server was not asked")
+        return replace(given, gaps=(*given.gaps, gap)), False
+    resolver = resolver_of(given)
+    signals = load_catalogue().signals
+    fleet = node_frame(given.nodes)
+    groups = questions(signals)
+    try:
+        history = asyncio.run(server.read(groups, first, last, fleet.height or 1000))
+    except WorldError as error:
+        gap = Gap(f"metrics server {server.url}: {error}", "what allocated GPUs did is unknown")
+        return replace(given, gaps=(*given.gaps, gap)), True
+    known = understand(history, lambda name: resolver.node(NameKind.EXPORTER, name).node, fleet.select("node", "gpus"))
+    said = [Gap(f"metrics server {server.url}: {p}", "what it did not answer is unknown") for p in history.problems]
+    said += [Gap(f"metrics server {server.url}: {p}", "they are left out") for p in known.problems]
+    if known.unknown_names:
+        names = known.unknown_names
+        said.append(Gap(f"telemetry of {len(names)} names that are no node ({_some(names)})", "it is left out"))
+    if known.node_hours.is_empty() and not history.problems:
+        said.append(
+            Gap("the metrics server has no GPU telemetry of these nodes in this window", "is it the right server?")
+        )
+    mixed = known.node_hours.filter(pl.col("partitioned"))["node"].unique().sort().to_list()
+    if mixed:
+        effect = "Slurm counts parts of their GPUs, so what they did cannot be told"
+        said.append(Gap(f"{len(mixed)} nodes have MIG instances ({_some(mixed)})", effect))
+    if known.node_hours.height and known.node_hours["throttled"].is_null().all():
+        said.append(Gap("the metrics server has no clock event reasons", "slowed clocks are unknown"))
+    telemetry = Telemetry(known.node_hours, first, last, frozenset(history.read.get("use", ())))
+    return replace(given, telemetry=telemetry, gaps=(*given.gaps, *said)), bool(history.problems)
+
+
+def limits(timeout_s: float) -> HistoryLimits:
+    """All questions together may take as long as one Slurm command; one of them a minute."""
+    return HistoryLimits(timeout_s=min(60.0, timeout_s), deadline_s=timeout_s)
+
+
+def resolver_of(given: AuditInput) -> Resolver:
+    """Names of exporters → nodes, by the rules of every other part. Without a fleet file the nodes are those that
+    Slurm lists, as `fleet import slurm` names them; without that list, those that the records name."""
+    if given.nodes is not None:
+        listed = SchedulerSnapshot(given.cluster, "", given.window.until, dict(given.nodes))
+        return Resolver(from_scheduler(listed).fleet)
+    return Resolver(Fleet(given.cluster, {}, {name: Node(name, "") for name in _recorded(given)}))
+
+
+def _recorded(given: AuditInput) -> set[str]:
+    names = set(given.events["node"].drop_nulls().unique()) if given.events is not None else set()
+    if given.jobs is not None:
+        names |= set(expand(given.jobs["nodelist"].unique())["node"].unique())
+    return {str(n) for n in names}
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
