@@ -1,7 +1,7 @@
 """The checks of ourselves: is it the fleet, or is it us?
 
 Wiring adds those that look at the outside (the store can be written, the disk has room); each is a function that
-answers with a `CheckView` and must not raise.
+answers with a `CheckView`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,17 @@ def run(
         *_loops(loops),
         *_broken_checks(picture),
         *_expectations(picture),
-        *(check() for check in checks),
+        *map(_guarded, checks),
     )
+
+
+def _guarded(check: SelfCheck) -> CheckView:
+    """A check of ourselves that breaks is a failure of ours, and no reason to say nothing of the others."""
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001  whatever it is, doctor answers
+        said = f"a check of ourselves broke: {type(error).__name__}: {error}"
+        return CheckView("doctor", CheckState.FAIL, said, "report it with the log")
 
 
 def _turn(health: TurnHealth) -> CheckView:
@@ -86,7 +95,8 @@ def _loops(loops: Sequence[LoopView]) -> Iterator[CheckView]:
 def _expectations(picture: Picture) -> Iterator[CheckView]:
     """What the classes could say more, so that more checks apply."""
     fleet, catalogue = picture.world.fleet, picture.world.catalogue
-    wanted = {n for c in catalogue.checks.values() for n in names_of(c.condition or "") if n.startswith(CLASS_PREFIX)}
+    conditions = [check.condition for check in catalogue.checks.values() if check.condition is not None]
+    wanted = {n for condition in conditions for n in names_of(condition) if n.startswith(CLASS_PREFIX)}
     for node_class in fleet.classes.values():
         known = {class_column(name) for name, value in node_class.attributes().items() if value is not None}
         missing = sorted(name.removeprefix(CLASS_PREFIX) for name in wanted - known)
