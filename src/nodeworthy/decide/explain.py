@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodeworthy.decide.marks import MarkView
+from nodeworthy.decide.status import RESERVATION
 from nodeworthy.decide.would import intention
 from nodeworthy.model.finding import Evidence, Finding, Incident, Severity, Verdict
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
+from nodeworthy.model.reason import ReasonKind
 from nodeworthy.model.scheduler import Job, SchedulerNode
 from nodeworthy.model.status import NodeState, NodeStatus
 
@@ -74,21 +76,33 @@ def _of_status(case: Case) -> Iterable[str]:
     """The state as a sentence of its own; a finding's words come with the finding."""
     status = case.status
     if status.state is NodeState.SUSPECT:
-        yield "it takes new work, and something speaks against it"
+        yield f"{status.node} takes new work, and something speaks against it"
     elif status.reason:
-        yield status.reason
+        yield f"{status.node} is {_word(case)}: {status.reason}"
+
+
+def _word(case: Case) -> str:
+    """The state in the words of the scheduler's users where there are such."""
+    node = case.node
+    if case.status.state is NodeState.OUT and node is not None and node.has("DRAIN"):
+        return "draining" if node.draining else "drained"
+    return case.status.state.value
 
 
 def _of_well(case: Case, adverse: Sequence[Finding]) -> Iterable[str]:
     if case.status.state is NodeState.SERVING and not adverse:
-        yield "it takes new work, and nothing that was looked at speaks against it"
+        yield f"{case.status.node} takes new work, and nothing that was looked at speaks against it"
 
 
 def _of_mark(mark: MarkView | None) -> Iterable[str]:
     if mark is None:
         return
-    if mark.title and mark.reason:
-        yield f"the mark, written by {mark.owner}, is read as: {mark.title}"
+    if not mark.reason:
+        yield "its mark has no reason"
+    elif mark.kind is ReasonKind.UNKNOWN:
+        yield f"{mark.owner} wrote the mark; what for cannot be told from its text"
+    else:
+        yield f"{mark.owner} wrote the mark, which is read as: {mark.title}"
     yield from (f"the mark contradicts itself: {text}" for text in mark.contradictory)
     yield from (f"perhaps nobody is going to lift the mark: {text}" for text in mark.orphaned_because)
 
@@ -103,9 +117,9 @@ def _rejected(case: Case) -> Iterable[str]:
         if incident.origin and case.status.node in incident.nodes:
             yield f"not this node itself, as far as can be told: {incident.origin} is suspected ({incident.key})"
     if case.answered_no:
-        shown = ", ".join(case.answered_no[:6])
+        shown = "; ".join(case.answered_no[:6])
         more = f" and {len(case.answered_no) - 6} more" if len(case.answered_no) > 6 else ""
-        yield f"looked and found nothing: {shown}{more}"
+        yield f"looked at, and not so now: {shown}{more}"
     if case.unanswered:
         checks = "1 check has" if case.unanswered == 1 else f"{case.unanswered} checks have"
         yield f"not ruled out: {checks} no answer (see unknown)"
@@ -119,6 +133,8 @@ def _jobs_to_end(case: Case) -> Iterable[str]:
 
 
 def _clears_mark(case: Case) -> Iterable[str]:
+    if case.status.owner == RESERVATION:
+        yield "the reservation ends, or is deleted by whoever made it"
     if case.mark is None or case.status.state is NodeState.UNKNOWN:
         return
     if case.status.state not in (NodeState.OUT, NodeState.FAILED):

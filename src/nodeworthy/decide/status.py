@@ -98,7 +98,8 @@ def status_of(
     if blind:
         hint = "see why it is not seen: its exporter, the way to it, or the node itself; nothing is held against it"
         return NodeStatus(name, NodeState.UNKNOWN, blind, next=hint)
-    return NodeStatus(name, NodeState.SERVING, "")
+    leftover = "find out whether its reason is left over, or the node should be out" if mark and mark.reason else ""
+    return NodeStatus(name, NodeState.SERVING, "", next=leftover)
 
 
 def _by_mark(node: SchedulerNode) -> bool:
@@ -127,19 +128,30 @@ def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState
         what = "maintenance reservation" if node.has("MAINTENANCE") else "reservation"
         return NodeState.OUT, f"{what} {node.reservation or ''}".rstrip(), RESERVATION
     if not POWER_FLAGS.isdisjoint(node.flags):
-        return NodeState.OUT, "power saving: " + ", ".join(sorted(POWER_FLAGS & node.flags)).lower(), SCHEDULER
+        return (
+            NodeState.OUT,
+            "power saving: " + ", ".join(sorted(POWER_FLAGS & node.flags)).lower().replace("_", " "),
+            SCHEDULER,
+        )
     return NodeState.SERVING, "", None
 
 
 def _next(state: NodeState, owner: Owner | None, node: SchedulerNode) -> str:
     if state is NodeState.UNKNOWN:
         return "look at its console: it may not have booted, or its slurmd may not run"
-    if owner is None:
-        return "find out who asked for it"
+    if node.has("REBOOT_ISSUED"):
+        return "wait for its boot; Slurm calls it down when ResumeTimeout is over"
+    if node.has("REBOOT_REQUESTED"):
+        return "nothing for now: Slurm reboots it when its jobs have ended"
     if owner == RESERVATION:
         return f"see whose it is and when it ends: scontrol show reservation {node.reservation or ''}".rstrip()
-    if owner == SCHEDULER and not POWER_FLAGS.isdisjoint(node.flags):
+    if state is NodeState.OUT and owner == SCHEDULER and not POWER_FLAGS.isdisjoint(node.flags):
         return "nothing: Slurm starts it when a job needs it"
+    return "find out who asked for it" if owner is None else _ask(owner, node)
+
+
+def _ask(owner: Owner, node: SchedulerNode) -> str:
+    """What to do about a mark, by whose it is."""
     match owner.kind:
         case OwnerKind.PERSON:
             return f"ask {owner.name}; only they or a colleague should lift it"

@@ -13,12 +13,14 @@ from typing import Final
 
 import polars as pl
 
+from nodeworthy.judge.compile import compile_condition
 from nodeworthy.judge.explain import names_of
 from nodeworthy.judge.frames import Frames, State
 from nodeworthy.judge.unknown import reason_at
 from nodeworthy.model.catalogue import Catalogue
 from nodeworthy.model.fact import CLASS_PREFIX, GPU, class_column
 from nodeworthy.model.finding import UnknownReason
+from nodeworthy_node import conditions
 
 Answers = Mapping[str, pl.DataFrame]
 CLASS_NAME: Final = class_column("name")
@@ -51,9 +53,21 @@ def _rows(frames: Frames, answers: Answers, node: str) -> Iterator[tuple[str, li
             yield kind, rows, answer[rows]
 
 
-def answered_no(frames: Frames, answers: Answers, node: str) -> list[str]:
-    """The checks that looked at every one of the node's components of their kind and found nothing."""
-    return [c.name for _, _, own in _rows(frames, answers, node) for c in own if c.null_count() == 0 and not c.any()]
+def answered_no(catalogue: Catalogue, frames: Frames, answers: Answers, node: str) -> list[str]:
+    """The checks that apply to the node, looked at every one of its components of their kind and found nothing."""
+    found = []
+    for kind, rows, own in _rows(frames, answers, node):
+        frame = frames.tables[kind].frame[rows]
+        no = [c.name for c in own if c.null_count() == 0 and not c.any()]
+        found += [name for name in no if _applies(catalogue.checks[name].applies, frame)]
+    return found
+
+
+def _applies(condition: str, frame: pl.DataFrame) -> bool:
+    """Whether a check applies to some of the rows: where it does not, its answer is no without a look."""
+    if not condition:
+        return True
+    return bool(frame.select(compile_condition(conditions.parse(condition), frame.schema)).to_series().any())
 
 
 def unanswered(catalogue: Catalogue, frames: Frames, answers: Answers, node: str) -> list[Unanswered]:

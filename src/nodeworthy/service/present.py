@@ -209,7 +209,8 @@ def case(picture: Picture, name: str) -> Case:
         holds=[h for h in picture.holds.values() if h.subject.node == name],
         incidents=[i for i in picture.incidents if name in i.nodes],
         answered_no=[
-            picture.world.catalogue.checks[c].title for c in answered_no(picture.frames, picture.answers, name)
+            picture.world.catalogue.checks[c].title
+            for c in answered_no(picture.world.catalogue, picture.frames, picture.answers, name)
         ],
         unanswered=len(unanswered(picture.world.catalogue, picture.frames, picture.answers, name)),
     )
