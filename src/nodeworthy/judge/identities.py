@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Protocol
 
 from nodeworthy.model.finding import Finding
@@ -31,8 +32,9 @@ MOST = 50  # names of one source that become findings of their own; the source's
 def identity_findings(
     resolver: Resolver, met: Iterable[Doubt], sources: Iterable[Speaker], previous: Mapping[str, Finding], now: float
 ) -> list[Finding]:
-    """One finding a doubt. They blame no node and hold nothing."""
-    doubts = [*resolver.doubts(), *met]
+    """One finding a doubt, `MOST` at most of each source and of those `met` in the scheduler (a fleet file of another
+    cluster makes every name strange). They blame no node and hold nothing."""
+    doubts = [*resolver.doubts(), *islice(met, MOST)]
     for source in sources:
         kind = NAME_KINDS.get(source.kind)
         if kind is not None and source.unknown_names:

@@ -35,11 +35,17 @@ def _ourselves(health: TurnHealth, loops: Sequence[LoopView]) -> Iterator[NeedVi
 
 
 def _incidents(picture: Picture) -> Iterator[NeedView]:
+    doubts = [i for i in picture.incidents if i.origin.startswith("identity:")]
     for incident in picture.incidents:
-        if incident.severity in MATTERS and not incident.origin.startswith("source:"):
+        if incident.severity in MATTERS and not incident.origin.startswith(("source:", "identity:")):
             subject = fold(incident.nodes) if incident.nodes else incident.origin
             command = f"nodeworthy incident show {incident.key}"
             yield NeedView(incident.severity, "incident", subject, incident.title, incident.since, command)
+    if doubts:
+        first = doubts[0].title.removeprefix(f"{doubts[0].origin}: ")
+        more = f"; and {len(doubts) - 1} more like it" if len(doubts) > 1 else ""
+        subject = doubts[0].origin.removeprefix("identity:")
+        yield NeedView(Severity.WARNING, "identity", subject, first + more, doubts[0].since, "nodeworthy incident list")
 
 
 def _sources(sources: Iterable[SourceView]) -> Iterator[NeedView]:

@@ -11,9 +11,11 @@ import pytest
 from nodeworthy.decide.people import Agreement
 from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Verdict
+from nodeworthy.model.identity import NameKind
 from nodeworthy.model.scheduler import SchedulerNode
 from nodeworthy.model.status import NodeState
 from nodeworthy.record.store import SqlStore, open_store
+from nodeworthy.service import needs
 from nodeworthy.service.engine import TurnHealth
 from nodeworthy.service.live import LiveViews
 from nodeworthy.service.picture import Picture
@@ -422,3 +424,16 @@ def test_a_line_from_before_the_boot_is_history(site: Site) -> None:
     site.turn(None, telemetry(site.world.fleet.nodes, site.now + STEP), [xid("n1", BOOT - 3600)])
 
     assert views(site).would(None, {}, None).items == ()
+
+
+def test_strange_names_are_one_need() -> None:
+    """A fleet file of another cluster makes each of Slurm's names a doubt: that is one thing to do."""
+    met = Site()
+    met.now += STEP
+    strangers = met.world.resolver.unknown(NameKind.SCHEDULER, [f"x{i}" for i in range(60)], "c", "slurm")
+    picture = met.judge(replace(met.seen([], None, ()), doubts=tuple(strangers)))
+
+    found = needs.of(picture, (), TurnHealth(), ())
+    (doubt,) = [need for need in found if need.what == "identity"]
+    assert "and 49 more like it" in doubt.summary
+    assert sum(need.what == "incident" for need in found) == 0
