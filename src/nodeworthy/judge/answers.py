@@ -92,12 +92,14 @@ def unanswered_counts(catalogue: Catalogue, frames: Frames, answers: Answers) ->
     """Node → how many of its checks have no answer for some component. Nodes that have all are not in it."""
     counts: Counter[str] = Counter()
     for kind, answer in answers.items():
-        blind = [c.name for c in answer if c.null_count()]
+        frame = frames.tables[kind].frame
+        lacks = {c.name: _lacks(catalogue, c.name) for c in answer if c.null_count()}
+        # what no class declares is no column, and the check applies nowhere
+        blind = [name for name, needs in lacks.items() if set(needs) <= set(frame.columns)]
         if not blind:
             continue
-        frame = frames.tables[kind].frame
         whole = answer.select(blind).hstack(frame.select(n for n in frame.columns if n.startswith(CLASS_PREFIX)))
-        applies = {c: [pl.col(n).is_not_null() for n in _lacks(catalogue, c) if n in whole.columns] for c in blind}
+        applies = {c: [pl.col(n).is_not_null() for n in lacks[c]] for c in blind}
         nulls = whole.select(pl.all_horizontal(pl.col(c).is_null(), *applies[c]).alias(c) for c in blind)
         nulls = nulls.with_columns(frame["node"])
         per_node = nulls.group_by("node").agg(pl.col(blind).any()).select("node", pl.sum_horizontal(blind).alias("n"))
