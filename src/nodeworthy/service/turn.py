@@ -25,16 +25,7 @@ from nodeworthy.judge.sources import silent_findings
 from nodeworthy.model.finding import UnknownReason
 from nodeworthy.observe.scheduler_facts import SOURCE
 from nodeworthy.observe.snapshot import Seen
-from nodeworthy.service.picture import (
-    Picture,
-    World,
-    boots,
-    jobs_by_node,
-    lost_sources,
-    revisions,
-    told,
-    transitions,
-)
+from nodeworthy.service.picture import Picture, World, boots, jobs_by_node, lost_sources, revisions, told, transitions
 
 
 def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) -> Picture:
