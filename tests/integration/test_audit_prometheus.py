@@ -18,7 +18,8 @@ from nodeworthy.commands.audit import audit
 SINCE = 1_790_000_000 // 86400 * 86400
 HOURS, HOUR, STEP = 48, 3600, 300
 GPUS = 4
-OLD, NEW, CLOCKS = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
+OLD, NEW, TEMPERATURE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_GPU_TEMP"
+CLOCKS = "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
 SERVERS = {"prometheus": prometheus_with, "victoria-metrics": victoria_metrics_with}
 
 
@@ -58,6 +59,8 @@ def history() -> Iterator[Sample]:
     yield from says("n9", 100, (0, 3), GPU_I_ID="1")
     yield from says("n10", 100, (0, 5), Hostname="", instance="n10.example.org:9400")
     yield from says("n10", 9223372036854775794.0, (5, 10), Hostname="", instance="n10.example.org:9400")
+    # no usable utilisation, but the GPUs are there: unseen, not gone
+    yield from says("n10", 40, (0, 10), metric=TEMPERATURE, Hostname="", instance="n10.example.org:9400")
     yield from says("stranger", 100, (0, 3))
     yield from says("n1", 100, (0, 3), Hostname="n2")  # says that it is n2, and was asked as n1: nobody's
 
@@ -180,6 +183,7 @@ def test_every_rendering_carries_it(url: str, tmp_path: Path) -> None:
     assert "Telemetry covers 88.9 % of the allocated node-hours" in flat
     assert "GPUS THAT ARE GONE, SLOWED OR UNSEEN 1 node with allocated GPUs gone; 1 slowed" in flat
     html, markdown = Path(f"{tmp_path}/a.html").read_text(), Path(f"{tmp_path}/a.md").read_text()
+    assert "they are left out" in page  # what a gap does is not squeezed out by what it is
     assert "GPU-hours given to jobs, by what they did" in html
     assert "## What allocated GPUs did" in markdown
     assert "| n4 | jobs hold GPUs that the exporter does not see |" in markdown

@@ -4,8 +4,8 @@ A question covers so many hours that its answer stays near ANSWER_POINTS values.
 server (it times out, or the server refuses to load so many samples) is asked again in halves. When the time given runs
 out, or nothing works any more, what was read stands and the rest is *unread*: never an hour without telemetry.
 
-One hour is asked first: a server that cannot answer that is not asked for months. One question at a time, because the
-server has other work. An answer with warnings (half of its storage was away) is not used: what is missing from it
+One hour is asked first: a server that cannot answer that is not asked for months. Only the questions of one piece
+are asked at once (Prometheus computes each on one core), because the server has other work. An answer with warnings (half of its storage was away) is not used: what is missing from it
 would look like GPUs that are gone.
 """
 
@@ -122,10 +122,15 @@ class _Group:
 
     async def ask(self, first: int, last: int) -> None:
         """All questions over some hours; handed on only if all were answered."""
-        answers = {
-            name: await self.server.ask(self.client, query, first, last, self.left_s())
-            for name, query in self.questions.items()
-        }
+        got = await asyncio.gather(
+            *(self.server.ask(self.client, query, first, last, self.left_s()) for query in self.questions.values()),
+            return_exceptions=True,
+        )
+        answers: dict[str, Sequence[Series]] = {}
+        for name, answer in zip(self.questions, got, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            answers[name] = answer
         await asyncio.to_thread(self.keep, answers)
         self.found.read.setdefault(self.name, set()).update(range(first, last))
 

@@ -8,10 +8,12 @@ evaluated at the end of an hour over the samples of that hour, and answers with 
   of means would count both as a whole hour, and a sum would count the GPU twice.
 - A GPU whose mean is out of the signal's range (a vendor's mark for "no value", NaN) is left out: not seen, not idle.
 - Where a signal has an old and a new name, the one named first in the catalogue counts, GPU by GPU.
-- A GPU is *present* when it has any sample of utilisation or temperature. It is *seen* when its utilisation is usable.
+- A GPU is *seen* when its utilisation is usable, and *present* when it says anything, of which its temperature (or else
+  a usable utilisation) is taken as proof: every exporter has it.
 - Rows of MIG instances (`GPU_I_ID`) have no utilisation of the whole GPU and are not counted with GPUs; nodes with such
   rows are told apart.
-- Clock event reasons are a bit mask and PromQL has no bit operations, so a bit is read by modulo. The mask is looked at
+- Clock event reasons are a bit mask and PromQL has no bit operations, so bits are read by modulo: of what is left of the
+  mask below the highest harmful bit, three neighbouring bits are set where it is at least the lowest of them. The mask is looked at
   every 10 minutes: reading each sample by itself would make the server keep all of them in memory.
 
 PromQL: https://prometheus.io/docs/prometheus/latest/querying/operators/ and …/functions/ (sum_over_time)
@@ -19,7 +21,7 @@ PromQL: https://prometheus.io/docs/prometheus/latest/querying/operators/ and …
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -32,10 +34,10 @@ from nodeworthy.observe.components import Resolve, find_components
 from nodeworthy.observe.samples import Place, Samples
 from nodeworthy.reports.audit.inputs import NODE_HOURS, SLOWED
 
-HARMFUL = (0x8, 0x20, 0x40, 0x80)
-"""Hardware slowdown, thermal slowdown by software and by hardware, power brake: clocks are lowered against the will of
-everybody. Not idle (0x1), application clocks (0x2), the power cap (0x4, normal at full load), sync boost (0x10) or
-display (0x100). NVML: nvmlClocksEventReasons."""
+HARMFUL = ((0x8, 0x8), (0x20, 0x80))
+"""Runs of neighbouring bits (lowest, highest): hardware slowdown; thermal slowdown by software (0x20) and by hardware
+(0x40), power brake (0x80). Clocks are lowered against the will of everybody. Not idle (0x1), application clocks (0x2),
+the power cap (0x4, normal at full load), sync boost (0x10) or display (0x100). NVML: nvmlClocksEventReasons."""
 LOOK_MINUTES = 10
 _NODE = "by (Hostname, instance)"
 _GPU = "by (Hostname, instance, gpu)"
@@ -46,13 +48,12 @@ def questions(signals: Mapping[str, Signal], matchers: str = "") -> dict[str, di
     """Group → name → PromQL; the questions of a group count together. `busy`: GPU-hours in which a kernel ran; `seen`, `present`: GPUs; `mig`: rows of MIG instances;
     `throttled`: share of the looks at which a GPU of the node was slowed (asked only where the catalogue has it)."""
     load = signals["gpu_utilisation"]
-    usable = _usable(load, matchers)
-    present = [load, *(signals[s] for s in ("gpu_temperature",) if s in signals)]
+    proof = signals.get("gpu_temperature", load)
     asked = {
-        "busy": f"sum {_NODE} ({usable}) / 100",
-        "seen": f"count {_NODE} ({usable})",
-        "present": f"count {_NODE} ({_any(present, matchers, whole=True)})",
-        "mig": f"count {_NODE} ({_any([load], matchers, whole=False)})",
+        "busy": f"sum {_NODE} ({_usable(load, matchers, _mean)}) / 100",
+        "seen": f"count {_NODE} ({_usable(load, matchers, _rough_mean)})",
+        "present": f"count {_NODE} ({_any(proof, matchers, whole=True)})",
+        "mig": f"count {_NODE} ({_any(load, matchers, whole=False)})",
     }
     if "clock_event_reasons" not in signals:
         return {"use": asked}
@@ -68,26 +69,35 @@ def _series(name: str, matchers: str, whole: bool) -> str:
     return f'{name}{{gpu!="",GPU_I_ID{"=" if whole else "!="}""{more}}}'
 
 
-def _usable(signal: Signal, matchers: str) -> str:
+def _mean(hour: str) -> str:
+    """Of each GPU, across its series."""
+    return f"sum {_GPU} (sum_over_time({hour})) / sum {_GPU} (count_over_time({hour}))"
+
+
+def _rough_mean(hour: str) -> str:
+    """As good for telling a vendor's mark and NaN from a value, at half the cost."""
+    return f"avg {_GPU} (avg_over_time({hour}))"
+
+
+def _usable(signal: Signal, matchers: str, mean: Callable[[str], str]) -> str:
     """The mean of each GPU's hour, within the signal's range."""
     means = []
     for field in _fields(signal):
-        hour = f"{_series(field.name, matchers, whole=True)}[1h]"
-        mean = f"sum {_GPU} (sum_over_time({hour})) / sum {_GPU} (count_over_time({hour}))"
-        means.append(f"({mean})" if field.scale == 1.0 else f"({field.scale!r} * {mean})")
+        value = mean(f"{_series(field.name, matchers, whole=True)}[1h]")
+        means.append(f"({value})" if field.scale == 1.0 else f"({field.scale!r} * {value})")
     return f"({' or '.join(means)}) >= {signal.minimum or 0:g} <= {signal.maximum or 100:g}"
 
 
-def _any(signals: Sequence[Signal], matchers: str, *, whole: bool) -> str:
+def _any(signal: Signal, matchers: str, *, whole: bool) -> str:
     """A row for each GPU with any sample in the hour."""
-    names = [f.name for s in signals for f in _fields(s)]
+    names = [f.name for f in _fields(signal)]
     return " or ".join(f"count {_GPU} (count_over_time({_series(n, matchers, whole)}[1h]))" for n in names)
 
 
 def _slowed(signal: Signal, matchers: str) -> str:
     mask = " or ".join(_series(f.name, matchers, whole=True) for f in _fields(signal))
     mask = f"(({mask}) >= 0 <= {signal.maximum or 65535:g})"
-    bits = " + ".join(f"({mask} % {2 * bit} >= bool {bit})" for bit in HARMFUL)
+    bits = " + ".join(f"({mask} % {2 * high} >= bool {low})" for low, high in HARMFUL)
     return f"avg_over_time((max {_NODE} (clamp_max({bits}, 1)))[1h:{LOOK_MINUTES}m])"
 
 
@@ -110,7 +120,7 @@ class NodeHours:
     def keep_use(self, answers: Mapping[str, Sequence[Series]]) -> None:
         """The answers of the group `use` over some hours."""
         frames = self._by_node(answers)
-        rows = pl.concat([frames[n].select("source", "node", "hour") for n in ("present", "mig")]).unique()
+        rows = pl.concat([frames[n].select("source", "node", "hour") for n in ("present", "seen", "mig")]).unique()
         for name, frame in frames.items():
             rows = rows.join(
                 frame.select("source", "hour", pl.col("value").alias(name)), on=["source", "hour"], how="left"
@@ -125,6 +135,7 @@ class NodeHours:
         merged = merged.join(self._gpus, on="node", how="left")
         several = (pl.col("sources") > 1) & (pl.col("present") > pl.col("gpus").fill_null(0))
         merged = merged.with_columns(pl.when(several).then(f"{c}_mean").otherwise(c).alias(c) for c in counts)
+        merged = merged.with_columns(pl.max_horizontal("present", "seen").alias("present"))
         merged = merged.with_columns(pl.col("seen", "present").round().clip(0, 65535))
         self._used.append(_as(merged, NODE_HOURS))
 
