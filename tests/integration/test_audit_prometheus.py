@@ -189,6 +189,20 @@ def test_every_rendering_carries_it(url: str, tmp_path: Path) -> None:
     assert "| n4 | jobs hold GPUs that the exporter does not see |" in markdown
 
 
+def test_before_the_servers_memory_nothing_is_known(url: str, tmp_path: Path) -> None:
+    """A window that begins a day before the first sample: that day is untold, and no node is called silent for it."""
+    files = write(tmp_path)
+    jobs = tmp_path / "jobs"
+    jobs.write_text(jobs.read_text() + f"99|old|COMPLETED|{seconds(-10)}|{seconds(-5)}|1|n1|gres/gpu=4|\n")
+    options = [*(o for o in files if not o.startswith("--since")), "--since=3d", "--prometheus", url, "-o", "json"]
+    document = json.loads(CliRunner().invoke(audit, ["slurm", *options], catch_exceptions=False).stdout)
+    use = document["utilisation"]
+    assert (use["hours_asked"], use["hours_read"]) == (72, 48)
+    assert use["untold_gpu_hours"] == pytest.approx(UNTOLD + 20, abs=0.3)
+    assert {d["node"] for d in use["dark_nodes"]} == {"n5", "n10"}
+    assert any("memory of these nodes begins 2026-09-21 00:00 UTC" in gap["what"] for gap in document["gaps"])
+
+
 def test_without_jobs_slowed_clocks_are_still_known(url: str, tmp_path: Path) -> None:
     """No accounting: what allocated GPUs did is unknown and said so; the nodes' clocks are not."""
     options = [o for o in write(tmp_path) if not o.startswith("--jobs")]
