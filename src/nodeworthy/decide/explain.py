@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nodeworthy.decide.marks import MarkView
 from nodeworthy.decide.would import intention
-from nodeworthy.model.finding import Evidence, Finding, Incident, Verdict
+from nodeworthy.model.finding import Evidence, Finding, Incident, Severity, Verdict
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
 from nodeworthy.model.scheduler import Job, SchedulerNode
 from nodeworthy.model.status import NodeState, NodeStatus
@@ -42,32 +42,55 @@ class Case:
 
 
 def explain(case: Case) -> Explanation:
-    adverse = [f for f in case.findings if f.verdict is Verdict.TRUE]
+    adverse = sorted((f for f in case.findings if f.verdict is Verdict.TRUE), key=_weight)
     holds = [h for h in case.holds if h.state is not HoldState.LIFTED]
     return Explanation(
-        because=_unique([*_of_status(case), *_of_mark(case.mark), *(_of_finding(f) for f in adverse)]),
+        because=_unique(
+            [*_of_status(case), *_of_mark(case.mark), *map(_of_finding, adverse), *_of_well(case, adverse)]
+        ),
         evidence=tuple(e for f in adverse for e in f.evidence),
         rejected=_unique(_rejected(case)),
         waiting_for=_unique([*(h.waiting_for for h in holds), *_jobs_to_end(case)]),
         clears=_unique([*_clears_mark(case), *(f.clears for f in adverse)]),
         next=_unique(
-            [case.status.next, *(intention(h, case.node).sentence for h in holds), *(f.action for f in adverse)]
+            [
+                case.status.next,
+                *(f.action for f in adverse),
+                *(f"in observe mode nothing is done; it would be: {_meant(case, h)}" for h in holds),
+            ]
         ),
     )
 
 
+def _weight(finding: Finding) -> tuple[int, float, str]:
+    return -list(Severity).index(finding.severity), finding.since, finding.key
+
+
+def _meant(case: Case, hold: Hold) -> str:
+    return intention(hold, case.node, case.mark).sentence
+
+
 def _of_status(case: Case) -> Iterable[str]:
-    if case.status.reason and case.status.state is not NodeState.SUSPECT:
-        yield case.status.reason
+    """The state as a sentence of its own; a finding's words come with the finding."""
+    status = case.status
+    if status.state is NodeState.SUSPECT:
+        yield "it takes new work, and something speaks against it"
+    elif status.reason:
+        yield status.reason
+
+
+def _of_well(case: Case, adverse: Sequence[Finding]) -> Iterable[str]:
+    if case.status.state is NodeState.SERVING and not adverse:
+        yield "it takes new work, and nothing that was looked at speaks against it"
 
 
 def _of_mark(mark: MarkView | None) -> Iterable[str]:
     if mark is None:
         return
     if mark.title and mark.reason:
-        yield f"the mark says: {mark.title} (written by {mark.owner})"
-    yield from (f"contradiction: {text}" for text in mark.contradictory)
-    yield from (f"orphaned? {text}" for text in mark.orphaned_because)
+        yield f"the mark, written by {mark.owner}, is read as: {mark.title}"
+    yield from (f"the mark contradicts itself: {text}" for text in mark.contradictory)
+    yield from (f"perhaps nobody is going to lift the mark: {text}" for text in mark.orphaned_because)
 
 
 def _of_finding(finding: Finding) -> str:
@@ -84,30 +107,37 @@ def _rejected(case: Case) -> Iterable[str]:
         more = f" and {len(case.answered_no) - 6} more" if len(case.answered_no) > 6 else ""
         yield f"looked and found nothing: {shown}{more}"
     if case.unanswered:
-        yield f"not ruled out: {case.unanswered} checks have no answer (see unknown)"
+        checks = "1 check has" if case.unanswered == 1 else f"{case.unanswered} checks have"
+        yield f"not ruled out: {checks} no answer (see unknown)"
 
 
 def _jobs_to_end(case: Case) -> Iterable[str]:
     if case.node is not None and case.node.draining and case.jobs:
         ids = ", ".join(job.job_id for job in case.jobs[:5]) + (" …" if len(case.jobs) > 5 else "")
-        yield f"{len(case.jobs)} jobs to end before it is empty: {ids}"
+        jobs = "1 job" if len(case.jobs) == 1 else f"{len(case.jobs)} jobs"
+        yield f"{jobs} to end before it is empty: {ids}"
 
 
 def _clears_mark(case: Case) -> Iterable[str]:
-    if case.mark is None:
+    if case.mark is None or case.status.state is NodeState.UNKNOWN:
+        return
+    if case.status.state not in (NodeState.OUT, NodeState.FAILED):
+        yield "the reason holds nothing off and goes with the next resume"
         return
     owner = case.mark.owner
     match owner.kind:
         case OwnerKind.PERSON:
             yield f"{owner.name} lifts their mark; no machine will"
-        case OwnerKind.SCHEDULER:
+        case OwnerKind.SCHEDULER if case.node is not None and case.node.flags & {"DRAIN", "INVALID_REG"}:
             yield "its cause is mended, then somebody resumes the node; Slurm does not by itself"
+        case OwnerKind.SCHEDULER:
+            yield "its slurmd registers again; whether Slurm then takes it back depends on ReturnToService"
         case OwnerKind.HEALTH_PROGRAM:
             yield f"{owner.name or 'the health program'} passes again, if it clears its own marks; else somebody resumes it"
         case OwnerKind.NODEWORTHY:
             yield "the hold behind our mark is lifted"
         case OwnerKind.SOMEONE:
-            yield "whoever wrote it resumes the node; the record says only root"
+            yield "whoever wrote it resumes the node; who that was is not recorded"
 
 
 def _unique(sentences: Iterable[str]) -> tuple[str, ...]:

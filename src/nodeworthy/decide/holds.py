@@ -1,9 +1,10 @@
 """Findings → the holds they ask for. Pure: the same findings, holds, policy and time give the same holds.
 
 A true finding of a check with an effect asks for one hold on its component. Self-evident evidence asks at once;
-shareable evidence first waits out the settle window, visibly. A hold ends when its finding ends; while the finding
-can only be said as last known, the hold stays and opens nothing new, because "cannot see" is not "fine". In observe mode every hold is in the state
-`would`: it is shown and nothing is written outside.
+shareable evidence first waits out the settle window, visibly. A hold ends when its finding ends. While the finding
+can only be said as last known nothing moves: what was decided stands, what was not waits for sight, and nothing new is
+held, because "cannot see" is neither "broken" nor "fine". In observe mode every hold is in the state `would`: it is
+shown and nothing is written outside.
 """
 
 from __future__ import annotations
@@ -58,16 +59,17 @@ def want(
             because=(key,),
             clears=finding.clears or check.clears,
         )
-        wanted[key] = replace(hold, waiting_for=_waiting_for(finding, shared.get(key), policy, now))
+        decided = before is not None and not before.waiting_for
+        wanted[key] = replace(hold, waiting_for=_waiting_for(finding, shared.get(key), policy, now, decided))
     for key, hold in held.items():
         if key not in wanted and hold.state is not HoldState.LIFTED:
             wanted[key] = replace(hold, state=HoldState.LIFTED, ended=now, waiting_for="")
     return wanted
 
 
-def _waiting_for(finding: Finding, shared: Incident | None, policy: Policy, now: float) -> str:
+def _waiting_for(finding: Finding, shared: Incident | None, policy: Policy, now: float, decided: bool) -> str:
     if finding.unknown is not None:
-        return f"sight: what it rests on cannot be seen now ({finding.unknown.value})"
+        return "" if decided else f"sight: what it rests on cannot be seen now ({finding.unknown.value})"
     if finding.locality is Locality.SELF_EVIDENT:
         return ""
     if shared is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from nodeworthy.decide.policy import Policy
 from nodeworthy.model.finding import Finding, Incident, Locality, Severity, Verdict
@@ -22,12 +22,12 @@ def incident_key(name: str) -> str:
     return "i-" + hashlib.sha256(name.encode()).hexdigest()[:6]
 
 
-def group(findings: Mapping[str, Finding], fleet: Fleet, policy: Policy) -> list[Incident]:
-    """The present incidents, worst and oldest first."""
-    adverse = {k: f for k, f in findings.items() if f.verdict is Verdict.TRUE}
+def group(findings: Mapping[str, Finding], fleet: Fleet, policy: Policy, blind: Container[str] = ()) -> list[Incident]:
+    """The present incidents, worst and oldest first. `blind` nodes that show nothing are no evidence either way."""
+    adverse = {k: findings[k] for k in sorted(findings) if findings[k].verdict is Verdict.TRUE}
     incidents: list[Incident] = []
     taken: set[str] = set()
-    for domain, keys in _shared(adverse, fleet, policy):
+    for domain, keys in _shared(adverse, fleet, policy, blind):
         fresh = [k for k in keys if k not in taken]
         taken.update(fresh)
         if fresh:
@@ -42,7 +42,7 @@ def group(findings: Mapping[str, Finding], fleet: Fleet, policy: Policy) -> list
 
 
 def _shared(
-    adverse: Mapping[str, Finding], fleet: Fleet, policy: Policy
+    adverse: Mapping[str, Finding], fleet: Fleet, policy: Policy, blind: Container[str]
 ) -> Iterable[tuple[tuple[str, str, str], list[str]]]:
     """(check, domain kind, domain name) with the findings there, where enough of the domain shows the check.
 
@@ -54,11 +54,11 @@ def _shared(
         if finding.locality is Locality.SHAREABLE and node is not None:
             for kind, name in node.domains.items():
                 members[(finding.check, kind, name)].append(key)
-    sizes = {(kind, name): len(fleet.domain(kind, name)) for _, kind, name in members}
+    domains = {(kind, name): fleet.domain(kind, name) for _, kind, name in members}
     found = []
     for domain, keys in members.items():
         nodes = {adverse[k].component.node for k in keys}
-        size = sizes[domain[1:]]
+        size = sum(name in nodes or name not in blind for name in domains[domain[1:]])
         if len(nodes) >= policy.shared_nodes and len(nodes) / size >= policy.shared_share:
             found.append((size, domain, keys))
     return [(domain, keys) for _, domain, keys in sorted(found, key=lambda item: (item[0], item[1]))]
@@ -82,7 +82,7 @@ def _domain_incident(domain: tuple[str, str, str], members: list[Finding], fleet
 
 
 def _node_incident(name: str, members: list[Finding]) -> Incident:
-    first = min(members, key=lambda f: (ORDER.index(f.severity), f.since))
+    first = min(members, key=lambda f: (ORDER.index(f.severity), f.since, f.key))
     more = f" and {len(members) - 1} more" if len(members) > 1 else ""
     is_node = first.component.of_node
     return Incident(

@@ -3,8 +3,9 @@
 Slurm has one reason slot per node and its user id proves nobody: slurmctld, hooks and everybody with `sudo` all
 write as root. So the owner is told by both, text and user:
 
+- a user id that belongs to a person is that person, whatever the text, ours copied included: a person's hold is never
+  lifted by a machine;
 - a text that begins as ours is ours (what we wrote is compared verbatim before anything is lifted);
-- a user id that belongs to a person is that person, whatever the text: a person's hold is never lifted by a machine;
 - a text that only Slurm writes is the scheduler's, a signed text its program's;
 - anything else written as root is *someone*.
 
@@ -13,7 +14,7 @@ write as root. So the owner is told by both, text and user:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from nodeworthy.model.hold import Owner, OwnerKind
@@ -21,6 +22,7 @@ from nodeworthy.model.reason import NO_REASON, ReasonCause, ReasonKind
 from nodeworthy.model.scheduler import BaseState, SchedulerNode
 
 SCHEDULER_NAME = "slurm"
+OUR_USER = "nodeworthy"  # that the unit serves as; without our text, somebody used our account
 SYSTEM_USERS = frozenset({"root", "slurm", "0", ""})
 """User ids that daemons and hooks write as. Sites with another SlurmUser add it."""
 
@@ -78,7 +80,7 @@ def classify(
     if said.kind is ReasonKind.UNKNOWN and node.flags & REBOOT_FLAGS:
         said = normalise("reboot requested")  # the text does not say why, but the state says what for
     return MarkView(
-        owner=_owner(node, said, user, system_users),
+        owner=owner_of(said, user, node.flags, system_users),
         cause=said.cause,
         title=said.title,
         kind=said.kind,
@@ -91,16 +93,21 @@ def classify(
     )
 
 
-def _owner(node: SchedulerNode, said: ReasonCause, user: str | None, system_users: frozenset[str]) -> Owner:
+def owner_of(
+    said: ReasonCause, user: str | None, flags: Collection[str], system_users: frozenset[str] = SYSTEM_USERS
+) -> Owner:
+    """Whose mark it is, by its normalised reason, the user id it was written as and the state of the node."""
+    if user is not None and user not in system_users | {OUR_USER}:
+        return Owner(OwnerKind.PERSON, user)
     if said.owner is OwnerKind.NODEWORTHY:
         return Owner(OwnerKind.NODEWORTHY, said.writer)
-    if user is not None and user not in system_users:
+    if user == OUR_USER:
         return Owner(OwnerKind.PERSON, user)
     if said.owner is OwnerKind.SCHEDULER:
         return Owner(OwnerKind.SCHEDULER, SCHEDULER_NAME)
     if said.owner is OwnerKind.HEALTH_PROGRAM:
         return Owner(OwnerKind.HEALTH_PROGRAM, said.writer)
-    if said == NO_REASON and (node.has("INVALID_REG") or node.has("NOT_RESPONDING")):
+    if said == NO_REASON and ("INVALID_REG" in flags or "NOT_RESPONDING" in flags):
         return Owner(OwnerKind.SCHEDULER, SCHEDULER_NAME)  # states that nobody but Slurm sets
     return Owner(OwnerKind.SOMEONE, user or "")
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from nodeworthy.decide.marks import MarkView
+from nodeworthy.decide.marks import MARKED_FLAGS, MarkView
 from nodeworthy.model.finding import Finding, Severity, Verdict
 from nodeworthy.model.hold import Owner, OwnerKind
 from nodeworthy.model.scheduler import BaseState, SchedulerNode
 from nodeworthy.model.status import NodeState, NodeStatus
 
 SCHEDULER = Owner(OwnerKind.SCHEDULER, "slurm")
+RESERVATION = Owner(OwnerKind.PERSON, "reservation")  # somebody made it; its page says who
+NOT_LISTED = "the scheduler does not list this node"
 ADVERSE = frozenset({Severity.ERROR, Severity.FATAL})
 POWER_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"})
 
@@ -35,10 +38,38 @@ def statuses(
         by_node[finding.component.node].append(finding)
     return {
         name: status_of(
-            name, nodes.get(name), marks.get(name), by_node.get(name, ()), no_scheduler or blind.get(name, "")
+            name, nodes.get(name), marks.get(name), by_node.get(name, ()), blind.get(name, ""), no_scheduler
         )
         for name in names
     }
+
+
+def dated(
+    words: Mapping[str, NodeStatus],
+    shown: Mapping[str, NodeStatus],
+    told: Mapping[str, NodeStatus],
+    now: float,
+    *,
+    first: bool,
+) -> dict[str, NodeStatus]:
+    """The statuses with `since` for those that no mark and no finding dates.
+
+    A state that goes on keeps its beginning, over a restart (`told`) and over a time without sight too; one that
+    is new begins now. In the first turn nobody knows for how long it has been so.
+    """
+    return {name: _dated(status, shown.get(name), told.get(name), now, first) for name, status in words.items()}
+
+
+def _dated(
+    status: NodeStatus, shown: NodeStatus | None, told: NodeStatus | None, now: float, first: bool
+) -> NodeStatus:
+    if status.since is not None:
+        return status
+    if told is not None and told.state is status.state:
+        return replace(status, since=told.since)
+    if first or shown is None:
+        return status
+    return replace(status, since=shown.since if shown.state is status.state else now)
 
 
 def status_of(
@@ -46,27 +77,33 @@ def status_of(
     node: SchedulerNode | None,
     mark: MarkView | None,
     findings: Sequence[Finding],
-    blind: str,
+    blind: str = "",
+    no_scheduler: str = "",
 ) -> NodeStatus:
-    """`node` is None where the scheduler does not list it or does not answer; `blind` says what is not seen."""
+    """`node` is None where the scheduler does not list it, or does not answer (`no_scheduler` says why).
+    `blind` says why its telemetry is not seen."""
+    if no_scheduler:
+        return NodeStatus(name, NodeState.UNKNOWN, no_scheduler, next="mend the way to the scheduler first")
     if node is None:
-        return NodeStatus(
-            name,
-            NodeState.UNKNOWN,
-            blind or "the scheduler does not list this node",
-            next="check the name in the fleet file, or why the scheduler is silent",
-        )
+        return NodeStatus(name, NodeState.UNKNOWN, NOT_LISTED, next="compare its name in the fleet file with Slurm's")
     state, reason, owner = _by_scheduler(node, mark)
-    since = node.mark.at if node.mark and state is not NodeState.SERVING else None
     if state is not NodeState.SERVING:
-        return NodeStatus(name, state, reason, owner, since, _next(state, owner))
+        since = node.mark.at if node.mark and _by_mark(node) else None
+        return NodeStatus(name, state, reason, owner, since, _next(state, owner, node))
     adverse = [f for f in findings if f.verdict is Verdict.TRUE and f.severity in ADVERSE]
     if adverse:
-        worst = min(adverse, key=lambda f: (f.severity is not Severity.FATAL, f.since))
-        return NodeStatus(name, NodeState.SUSPECT, worst.summary, None, worst.since, worst.action)
+        worst = min(adverse, key=lambda f: (f.severity is not Severity.FATAL, f.since, f.key))
+        last_known = f" (last known: {worst.unknown.value} now)" if worst.unknown else ""
+        return NodeStatus(name, NodeState.SUSPECT, worst.summary + last_known, None, worst.since, worst.action)
     if blind:
-        return NodeStatus(name, NodeState.UNKNOWN, blind, next="mend the source; nothing is held against the node")
+        hint = "see why it is not seen: its exporter, the way to it, or the node itself; nothing is held against it"
+        return NodeStatus(name, NodeState.UNKNOWN, blind, next=hint)
     return NodeStatus(name, NodeState.SERVING, "")
+
+
+def _by_mark(node: SchedulerNode) -> bool:
+    """Whether the state is the one that the reason was written for, so that the mark's time is its beginning."""
+    return not MARKED_FLAGS.isdisjoint(node.flags) or node.base in (BaseState.DOWN, BaseState.ERROR)
 
 
 def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState, str, Owner | None]:
@@ -88,22 +125,28 @@ def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState
         return NodeState.OUT, text or f"{word}, no reason given", owner
     if node.has("MAINTENANCE") or node.has("RESERVED"):
         what = "maintenance reservation" if node.has("MAINTENANCE") else "reservation"
-        return NodeState.OUT, f"{what} {node.reservation or ''}".rstrip(), Owner(OwnerKind.PERSON, "reservation")
+        return NodeState.OUT, f"{what} {node.reservation or ''}".rstrip(), RESERVATION
     if not POWER_FLAGS.isdisjoint(node.flags):
         return NodeState.OUT, "power saving: " + ", ".join(sorted(POWER_FLAGS & node.flags)).lower(), SCHEDULER
     return NodeState.SERVING, "", None
 
 
-def _next(state: NodeState, owner: Owner | None) -> str:
+def _next(state: NodeState, owner: Owner | None, node: SchedulerNode) -> str:
     if state is NodeState.UNKNOWN:
-        return "look at it: it may not have booted"
+        return "look at its console: it may not have booted, or its slurmd may not run"
     if owner is None:
-        return "find out whose mark it is"
+        return "find out who asked for it"
+    if owner == RESERVATION:
+        return f"see whose it is and when it ends: scontrol show reservation {node.reservation or ''}".rstrip()
+    if owner == SCHEDULER and not POWER_FLAGS.isdisjoint(node.flags):
+        return "nothing: Slurm starts it when a job needs it"
     match owner.kind:
         case OwnerKind.PERSON:
             return f"ask {owner.name}; only they or a colleague should lift it"
+        case OwnerKind.SCHEDULER if node.has("DRAIN") or node.has("INVALID_REG"):
+            return "mend the cause that the reason names, then resume it; Slurm does not by itself"
         case OwnerKind.SCHEDULER:
-            return "find the cause named in the reason, then resume it"
+            return "see whether the machine runs (console, BMC) and its slurmd on it"
         case OwnerKind.HEALTH_PROGRAM:
             return f"see what {owner.name or 'the health program'} found"
         case OwnerKind.NODEWORTHY:

@@ -6,9 +6,11 @@ on a node that somebody else drained stands beside that drain and writes nothing
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from nodeworthy.model.hold import Hold, HoldState
+from nodeworthy.decide.marks import MarkView
+from nodeworthy.model.hold import Hold, HoldState, OwnerKind
 from nodeworthy.model.scheduler import SchedulerNode
 
 PREFIX = "nw:"
@@ -30,20 +32,24 @@ def mark_text(hold: Hold) -> str:
     return f"{PREFIX}{hold.key} {hold.reason}{where}"
 
 
-def intention(hold: Hold, node: SchedulerNode | None) -> Intention:
+def intention(hold: Hold, node: SchedulerNode | None, mark: MarkView | None) -> Intention:
+    """`node` and `mark` as the scheduler has them now; None where it does not list the node or is not seen."""
     if hold.state is HoldState.LIFTED:
         return Intention("hold", "it has ended")
     if hold.waiting_for:
-        return Intention("wait", f"it waits for {hold.waiting_for}")
+        return Intention("wait", f"nothing yet: it waits for {hold.waiting_for}")
     if node is None:
-        return Intention("hold", "the scheduler is not seen, so nothing could be written")
-    if node.mark is not None and node.mark.reason.startswith(PREFIX):
-        return Intention("hold", "our mark is there already")
-    if not OUT_FLAGS.isdisjoint(node.flags) or node.mark is not None:
-        said = f" ({node.mark.reason!r})" if node.mark else ""
-        return Intention("hold", f"nothing would be written: the node's reason slot is taken{said}")
+        return Intention("hold", "nothing could be written: the scheduler is not seen, or does not list this node")
+    if mark is not None and mark.owner.kind is OwnerKind.NODEWORTHY:
+        return Intention("hold", "nothing would be written: a mark of ours is there already")
+    if node.mark is not None:
+        return Intention(
+            "hold", f"nothing would be written: the node's one reason slot is taken ({node.mark.reason!r})"
+        )
+    if not OUT_FLAGS.isdisjoint(node.flags):
+        return Intention("hold", "nothing would be written: new work is kept off it already")
     whole = "" if hold.subject.kind == "node" else f"; Slurm holds whole nodes, so all of {node.name} leaves"
     jobs = "; jobs there run on to their end" if node.busy else ""
     return Intention(
-        "drain", f"scontrol update nodename={node.name} state=drain reason={mark_text(hold)!r}{whole}{jobs}"
+        "drain", f"scontrol update nodename={node.name} state=drain reason={shlex.quote(mark_text(hold))}{whole}{jobs}"
     )

@@ -7,19 +7,27 @@ so" nor "cannot be told", and is left out of both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
 from nodeworthy.judge.explain import names_of
-from nodeworthy.judge.frames import REASONS, Frames, State
+from nodeworthy.judge.frames import Frames, State
 from nodeworthy.judge.unknown import reason_at
 from nodeworthy.model.catalogue import Catalogue
-from nodeworthy.model.fact import CLASS_PREFIX, GPU
+from nodeworthy.model.fact import CLASS_PREFIX, GPU, class_column
 from nodeworthy.model.finding import UnknownReason
 
 Answers = Mapping[str, pl.DataFrame]
+CLASS_NAME: Final = class_column("name")
+_BLIND: Final = {
+    State.NEVER_SEEN: "has never seen it, though it sees others of its class",
+    State.STALE: "has not seen it lately",
+    State.FUTURE: "says times in the future",
+    State.SOURCE_DOWN: "does not answer",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +92,32 @@ def unanswered_counts(catalogue: Catalogue, frames: Frames, answers: Answers) ->
 
 
 def gpus_seen(frames: Frames) -> dict[str, int]:
-    """Node → how many of its declared GPUs some source sees now. Empty where no source reports GPUs at all."""
+    """Node → how many of its declared GPUs some source sees now.
+
+    A node of which none is seen is not in it: whether they are gone or the source is blind cannot be told.
+    """
     table = frames.tables.get(GPU)
     if table is None or not table.parts:
         return {}
     fresh = pl.any_horizontal([pl.lit(part.states == State.FRESH) for part in table.parts.values()])
     counts = table.frame.select("node", fresh.alias("seen")).group_by("node").agg(pl.col("seen").sum())
-    return {node: int(seen) for node, seen in counts.iter_rows()}
+    return {node: int(seen) for node, seen in counts.iter_rows() if seen}
 
 
-def blind_nodes(frames: Frames) -> dict[str, str]:
-    """Node → why nothing at all is seen of it, though some source ought to see it."""
+def blind_nodes(frames: Frames, besides: Container[str] = ()) -> dict[str, str]:
+    """Node → why no telemetry sees it, though some source ought to: one that has seen it or others of its class.
+
+    Sources in `besides` do not count: that the scheduler lists a node tells nothing of its hardware's health.
+    """
     states: list[pl.DataFrame] = []
     for table in frames.tables.values():
         for source, part in table.parts.items():
+            if source in besides or CLASS_NAME not in table.frame.columns:
+                continue
             rows = pl.DataFrame({"node": table.frame["node"], "state": part.states.cast(pl.Int64)})
-            states.append(rows.with_columns(pl.lit(source).alias("source")))
+            of_class = table.frame[CLASS_NAME]
+            covered = of_class.is_in(of_class.filter(part.seen.is_not_null()).unique().to_list())
+            states.append(rows.filter(covered).with_columns(pl.lit(source).alias("source")))
     if not states:
         return {}
     worst = (
@@ -112,6 +130,6 @@ def blind_nodes(frames: Frames) -> dict[str, str]:
         )
     )
     return {
-        node: f"nothing is seen of it: {', '.join(sources)}: {REASONS[State(state)].value}"
+        node: f"no telemetry of it now: {', '.join(sources)} {_BLIND[State(state)]}"
         for node, _, state, sources in worst.filter(~pl.col("seen")).iter_rows()
     }

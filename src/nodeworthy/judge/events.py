@@ -73,7 +73,7 @@ def judge_events(
         for check in checks.get(event.kind, ()):
             if check.event is not None and _counts(check, check.event, event):
                 key = (check.id, _component(check, event))
-                heard[key] = _add(heard.get(key), event)
+                heard[key] = _add(heard.get(key), event, check.clear_s)
     kept: dict[Key, Heard] = {}
     for key, lines in heard.items():
         known = catalogue.checks.get(key[0])
@@ -136,8 +136,9 @@ def _component(check: Check, event: LogEvent) -> ComponentRef:
     return ComponentRef(event.node or "")
 
 
-def _add(heard: Heard | None, event: LogEvent) -> Heard:
-    if heard is None:
+def _add(heard: Heard | None, event: LogEvent, clear_s: float) -> Heard:
+    """With `clear_s` a quiet time longer than it begins anew, so that it does not matter when turns were made."""
+    if heard is None or (clear_s > 0 and event.at - heard.last_at > clear_s):
         return Heard(1, event.at, (event,))
     lines = (*heard.lines, event)
     if event.at < heard.last_at:  # a file that was read late

@@ -31,8 +31,11 @@ def places(frames: Frames, before: pl.DataFrame) -> pl.DataFrame:
         return before
     if now[ADDRESS].null_count() == 0 or before.is_empty():
         return now.drop_nulls(ADDRESS)
-    known = now.join(before, on=["node", "index"], how="left", suffix="_before")
-    return known.select("node", "index", pl.coalesce(ADDRESS, f"{ADDRESS}_before").alias(ADDRESS)).drop_nulls(ADDRESS)
+    seen = now.drop_nulls(ADDRESS)
+    unseen = now.filter(pl.col(ADDRESS).is_null()).select("node", "index")
+    known = unseen.join(before, on=["node", "index"], maintain_order="left")
+    # after a reboot without a GPU the others move up: what was at a place is forgotten when another is seen there
+    return pl.concat([seen, known.join(seen, on=["node", ADDRESS], how="anti", maintain_order="left")])
 
 
 def locate(events: Iterable[LogEvent], known: pl.DataFrame) -> tuple[LogEvent, ...]:

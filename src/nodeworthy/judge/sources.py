@@ -41,7 +41,7 @@ class Silent(Protocol):
     @property
     def kind(self) -> str: ...
     @property
-    def problem(self) -> str: ...
+    def why(self) -> str: ...
 
 
 def silent_findings(sources: Iterable[Silent], previous: Mapping[str, Finding], now: float) -> list[Finding]:
@@ -55,8 +55,8 @@ def silent_findings(sources: Iterable[Silent], previous: Mapping[str, Finding], 
             severity=Severity.ERROR,
             confidence=1.0,
             since=now,
-            summary=f"{source.kind} {source.name} is silent: {source.problem or 'no answer'}. What it tells is unknown.",
-            evidence=(Evidence("problem", source.problem or "no answer", source.name, now),),
+            summary=f"{source.kind} {source.name} is silent: {source.why}. What it tells is unknown.",
+            evidence=(Evidence("problem", source.why, source.name, now),),
             locality=Locality.SHAREABLE,
             action="Check the source and the way to it; the nodes are not to blame.",
             clears="It answers again.",

@@ -2,21 +2,26 @@
 
 A source that raises is recorded as failing, with the sentence, and asked again at its next round: the level-triggered
 poll is the retry. Nothing here judges; an outage is only written down. A source that hangs is cut off by its own
-adapter's time-out, and by `limit_s` here in case the adapter does not keep its word.
+adapter's time-out, and by `HARD_LIMIT_S` here in case the adapter does not keep its word. An answer of the wrong kind
+is a failure like any other: it must not reach the turn, which would fail by it again and again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from nodeworthy.errors import NodeworthyError
+from nodeworthy.errors import Garbled, NodeworthyError
+from nodeworthy.model.event import LogEvent
+from nodeworthy.model.fact import KEY_COLUMNS
+from nodeworthy.model.scheduler import SchedulerSnapshot
 from nodeworthy.observe.snapshot import Snapshot, SourceReading
-from nodeworthy.ports import Clock, EventLog, Scheduler, Telemetry
+from nodeworthy.ports import Clock, EventLog, Scheduler, Telemetry, TelemetryBatch
 
 Answer = TypeVar("Answer")
+Heard = tuple[Sequence[LogEvent], Mapping[str, object], tuple[str, ...]]
 HARD_LIMIT_S = 120.0
 
 Beat = Callable[[str], None]
@@ -39,7 +44,7 @@ class Observers:
     async def watch_scheduler(self, name: str, port: Scheduler, interval_s: float) -> None:
         self._declare(name, "scheduler", interval_s)
         while True:
-            answer = await self._ask(name, port.read())
+            answer = await self._ask(name, lambda: _nodes(port))
             if answer is not None:
                 first = self.snapshot.scheduler is None
                 self.snapshot.scheduler = answer
@@ -51,20 +56,23 @@ class Observers:
     async def watch_telemetry(self, name: str, kind: str, port: Telemetry, interval_s: float) -> None:
         self._declare(name, kind, interval_s)
         while True:
-            batch = await self._ask(name, port.read())
+            batch = await self._ask(name, lambda: _batch(port))
             if batch is not None:
                 self.snapshot.batches[name] = batch
                 self._note(name, batch.problems, batch.unknown_names)
             await self.clock.sleep(interval_s)
 
     async def watch_log(self, name: str, port: EventLog, interval_s: float) -> None:
+        """While the turn is too far behind, the log is not read: it is late, and its file keeps the rest."""
         self._declare(name, "log", interval_s)
         while True:
-            events = await self._ask(name, port.read())
-            if events is not None:
+            if self.snapshot.full:
+                self._failed(name, "not read on: too many of its lines wait for a turn")
+                self.beat(name)
+            elif (heard := await self._ask(name, lambda: _lines(port))) is not None:
+                events, self.snapshot.cursors[name], strangers = heard
                 self.snapshot.events.extend(events)
-                self.snapshot.cursors[name] = port.cursor()
-                self._note(name, (), tuple(getattr(port, "unknown_names", ())))
+                self._note(name, (), strangers)
                 if events:
                     self.wake()
             await self.clock.sleep(interval_s)
@@ -76,19 +84,24 @@ class Observers:
         reading = self.snapshot.sources[name]
         self.snapshot.sources[name] = replace(reading, notes=notes, unknown_names=unknown_names)
 
-    async def _ask(self, name: str, question: Awaitable[Answer]) -> Answer | None:
-        """The answer, or None with the failure written down."""
+    async def _ask(self, name: str, question: Callable[[], Awaitable[Answer]]) -> Answer | None:
+        """The answer, or None with the failure written down. Only our own cancellation comes through."""
         started, answered = self.clock.monotonic(), False
         try:
             async with asyncio.timeout(HARD_LIMIT_S):
-                answer = await question
+                answer = await question()
             answered = True
-        except (NodeworthyError, OSError, TimeoutError) as error:
-            problem = "; ".join(error.chain()) if isinstance(error, NodeworthyError) else (str(error) or "timed out")
-            self._failed(name, problem)
+        except (NodeworthyError, OSError) as error:
+            self._failed(name, _sentence(error))
+            return None
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._failed(name, _defect(error))
             return None
         except Exception as error:  # noqa: BLE001  (a defect in an adapter must not end the watch)
-            self._failed(name, f"defect in the adapter: {type(error).__name__}: {error}")
+            self._failed(name, _defect(error))
             return None
         finally:
             self.beat(name)
@@ -102,3 +115,38 @@ class Observers:
     def _failed(self, name: str, problem: str) -> None:
         reading = self.snapshot.sources[name]
         self.snapshot.sources[name] = replace(reading, last_try=self.clock.now(), problem=problem)
+
+
+def _sentence(error: NodeworthyError | OSError) -> str:
+    if isinstance(error, NodeworthyError):
+        return "; ".join(error.chain())
+    return str(error) or ("it did not answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
+
+
+def _defect(error: BaseException) -> str:
+    return f"defect in the adapter: {type(error).__name__}" + (f": {error}" if str(error) else "")
+
+
+async def _nodes(port: Scheduler) -> SchedulerSnapshot:
+    answer: object = await port.read()
+    if not isinstance(answer, SchedulerSnapshot):
+        raise Garbled(f"the scheduler's adapter answered with a {type(answer).__name__}")
+    return answer
+
+
+async def _batch(port: Telemetry) -> TelemetryBatch:
+    answer: object = await port.read()
+    if not isinstance(answer, TelemetryBatch):
+        raise Garbled(f"the adapter answered with a {type(answer).__name__}")
+    wrong = [kind for kind, frame in answer.frames.items() if not {*KEY_COLUMNS, "seen"} <= set(frame.columns)]
+    if wrong:
+        raise Garbled(f"its frames of {', '.join(wrong)} lack node, index or seen")
+    return answer
+
+
+async def _lines(port: EventLog) -> Heard:
+    """The new events, the cursor behind them, and the hosts that nobody declares: all or nothing."""
+    events: object = await port.read()
+    if not isinstance(events, Sequence) or not all(isinstance(event, LogEvent) for event in events):
+        raise Garbled(f"the log's adapter answered with a {type(events).__name__} and not with events")
+    return events, port.cursor(), tuple(getattr(port, "unknown_names", ()))

@@ -39,13 +39,20 @@ class SourceReading:
         """Older than this it is late: three missed rounds, and never less than ten seconds."""
         return max(3 * self.interval_s, 10.0)
 
+    @property
+    def why(self) -> str:
+        """Why it is not seen, in words."""
+        return self.problem or ("it has not answered yet" if self.last_ok is None else "it does not answer in time")
+
     def age(self, now: float) -> float | None:
         return None if self.last_ok is None else max(0.0, now - self.last_ok)
 
     def lost(self, now: float) -> bool:
-        """Whether what it said last may no longer be taken for the present."""
-        age = self.age(now)
-        return (now - self.since if age is None else age) > self.limit_s
+        """Whether what it said last may no longer be taken for the present.
+
+        Also where it is ahead of `now` by more than that: the clock was set back, and its age cannot be told.
+        """
+        return abs(now - (self.since if self.last_ok is None else self.last_ok)) > self.limit_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +76,22 @@ class Seen:
         if reading is None:
             return "no scheduler is configured"
         if self.scheduler is None or reading.lost(now):
-            return f"the scheduler is not seen: {reading.problem or 'no answer yet'}"
+            return f"the scheduler is not seen: {reading.why}"
         return ""
 
     def silent(self, now: float) -> list[SourceReading]:
         """The scheduler and the logs that cannot be read now."""
-        return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.problem and s.lost(now)]
+        return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.lost(now)]
 
     def down(self, now: float) -> dict[str, str]:
         """Telemetry sources that do not answer, with the sentence why."""
-        telemetry = (s for s in self.sources.values() if s.kind in TELEMETRY)
-        return {s.name: s.problem or "no answer in time" for s in telemetry if s.lost(now) and (s.problem or s.last_ok)}
+        return {s.name: s.why for s in self.sources.values() if s.kind in TELEMETRY and s.lost(now)}
 
 
 SCHEDULER = "scheduler"
 LOG = "log"
 TELEMETRY = frozenset({"exporter", "prometheus"})
+MOST_EVENTS = 100_000  # some 60 MB, and what one turn judges and records in seconds
 
 
 @dataclass
@@ -96,6 +103,11 @@ class Snapshot:
     events: list[LogEvent] = field(default_factory=list)
     cursors: dict[str, Mapping[str, object]] = field(default_factory=dict)
     sources: dict[str, SourceReading] = field(default_factory=dict)
+
+    @property
+    def full(self) -> bool:
+        """So many events wait for a turn that logs should not be read on: their files keep the rest."""
+        return len(self.events) >= MOST_EVENTS
 
     def take(self) -> Seen:
         seen = Seen(
@@ -109,4 +121,5 @@ class Snapshot:
         return seen
 
     def put_back(self, events: Sequence[LogEvent]) -> None:
+        """Events of a turn that was not kept, before those that came since."""
         self.events[:0] = events

@@ -85,6 +85,10 @@ class History:
             self._write(frame, self.folder / f"{kind}-{start}-{end}.parquet")
         self._waiting, self._started = {}, None
 
+    def drop(self) -> None:
+        """Forget what is in memory: it cannot be written, and must not grow."""
+        self._waiting, self._started = {}, None
+
     def _write(self, frame: pl.DataFrame, path: Path) -> None:
         temporary = path.with_suffix(".tmp")
         with temporary.open("wb") as file:

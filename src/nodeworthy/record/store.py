@@ -3,7 +3,7 @@
 Every write takes one lock first (SQLite: BEGIN IMMEDIATE; PostgreSQL: the ledger's row in `counters`, FOR
 UPDATE) and keeps it until commit. So there is one writer at a time, numbers taken from `counters` follow
 commit order, and two writers cannot deadlock. Readers hold no lock and see one moment. See
-docs/decisions/0101-one-write-lock.md.
+docs/decisions/0001-one-write-lock.md.
 """
 
 from __future__ import annotations

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from nodeworthy.judge.explain import UNKNOWN_SINCE
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
 from nodeworthy.model.ledger import Entry
+from nodeworthy.model.record import Boot, Outcome, SourceHealth, SourceState
 from nodeworthy.model.record import NodeState as Transition
-from nodeworthy.model.record import Outcome, SourceHealth, SourceState
 from nodeworthy.model.status import NodeState
 from nodeworthy.observe.snapshot import SourceReading
 from nodeworthy.service.picture import Picture
+
+UNSEEN_S = 60.0  # our judgement: a few missed readings are no story, a minute without sight is one
 
 
 def changes(before: Picture, after: Picture) -> Outcome:
@@ -27,7 +30,7 @@ def changes(before: Picture, after: Picture) -> Outcome:
     at = after.at
     entries = [
         *_finding_entries(before, after, at),
-        *_hold_entries(before, holds, at),
+        *_hold_entries(before, after, at),
         *_status_entries(before, after, at),
         *_mark_entries(before, after, transitions),
         *_source_entries(before, after, at),
@@ -40,6 +43,7 @@ def changes(before: Picture, after: Picture) -> Outcome:
         closed=tuple(k for k in before.findings if k not in after.findings),
         holds=tuple(holds),
         states=tuple(transitions),
+        boots=tuple(Boot(n, f"{at:.0f}", at) for n, at in after.boots.items() if before.boots.get(n) != at),
         sources=tuple(_source_rows(before, after, at)),
         events=after.seen.events,
         cursors=after.seen.cursors,
@@ -69,39 +73,52 @@ def _finding_entries(before: Picture, after: Picture, at: float) -> Iterator[Ent
         data = {"check": finding.check, "severity": finding.severity, "trust": finding.trust}
         if old is None:
             yield Entry(at, "finding.opened", subject, finding.summary, key, data=data)
-        elif finding.unknown is not None and old.unknown is None:
-            why = finding.unknown.value
-            yield Entry(at, "finding.unseen", subject, f"cannot be seen now ({why}): {finding.summary}", key, data=data)
-        elif finding.unknown is None and old.unknown is not None:
+            continue
+        unseen, was_unseen = _unseen(finding, at), _unseen(old, before.at)
+        if unseen and not was_unseen:
+            why = f"cannot be seen now ({finding.unknown}): {finding.summary}"
+            yield Entry(at, "finding.unseen", subject, why, key, data=data)
+        elif was_unseen and finding.unknown is None:
             yield Entry(at, "finding.seen", subject, f"seen again: {finding.summary}", key, data=data)
     for key, old in before.findings.items():
         if key not in after.findings:
             yield Entry(at, "finding.closed", str(old.component), f"no longer so: {old.summary}", key)
 
 
-def _hold_entries(before: Picture, holds: Iterable[Hold], at: float) -> Iterator[Entry]:
-    for hold in holds:
-        cause = hold.because[0] if hold.because else ""
-        old = next((h for h in before.holds.values() if h.key == hold.key), None)
+def _unseen(finding: Finding, at: float) -> bool:
+    """Whether it has been out of sight for so long that people should know: a value that comes and goes is no news."""
+    if finding.unknown is None:
+        return False
+    since = next((e.seen for e in finding.evidence if e.what == UNKNOWN_SINCE), None)
+    return since is None or at - since >= UNSEEN_S
+
+
+def _hold_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
+    for key, hold in after.holds.items():
+        old = before.holds.get(key)
+        if old is not None and old.state is HoldState.LIFTED:
+            old = None  # what comes now is another hold for the same cause
+        subject, data = str(hold.subject), {"hold": hold.key}
+        waits = bool(hold.waiting_for)
         if hold.state is HoldState.LIFTED:
-            yield Entry(at, "hold.lifted", str(hold.subject), f"would no longer hold: {hold.reason}", cause)
-        elif old is None and hold.waiting_for:
-            yield Entry(at, "hold.waits", str(hold.subject), f"waits for {hold.waiting_for}: {hold.reason}", cause)
-        elif old is None or (old.waiting_for and not hold.waiting_for):
-            yield Entry(at, "hold.would", str(hold.subject), f"would hold ({hold.effect}): {hold.reason}", cause,
-                        data={"hold": hold.key})  # fmt: skip
+            if old is not None:
+                yield Entry(at, "hold.lifted", subject, f"would no longer hold: {hold.reason}", key, data=data)
+        elif waits and (old is None or not old.waiting_for):
+            yield Entry(at, "hold.waits", subject, f"waits for {hold.waiting_for}: {hold.reason}", key, data=data)
+        elif not waits and (old is None or old.waiting_for):
+            yield Entry(at, "hold.would", subject, f"would hold ({hold.effect}): {hold.reason}", key, data=data)
 
 
 def _status_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
-    for name, status in after.statuses.items():
-        old = before.statuses.get(name)
+    for name, status in after.told.items():
+        old = before.told.get(name)
         if old is None and status.state is NodeState.SERVING:
             continue
         was = old.state if old else "not seen before"
         if old is None or old.state is not status.state:
             reason = f": {status.reason}" if status.reason else ""
             yield Entry(at, "node.state", name, f"{was} → {status.state}{reason}",
-                        data={"from": str(was), "to": status.state})  # fmt: skip
+                        data={"from": str(was), "to": status.state, "reason": status.reason, "since": status.since})  # fmt: skip
 
 
 def _mark_entries(before: Picture, after: Picture, transitions: Iterable[Transition]) -> Iterator[Entry]:
@@ -123,31 +140,30 @@ def _mark_entries(before: Picture, after: Picture, transitions: Iterable[Transit
 
 def _source_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
     for name, reading in after.seen.sources.items():
-        old = before.seen.sources.get(name)
-        lost, was_lost = reading.lost(at), bool(old and old.lost(before.at))
-        if lost and not was_lost:
-            why = reading.problem or "no answer"
-            yield Entry(at, "source.lost", name, f"{reading.kind} {name} is not seen: {why}")
-        elif was_lost and not lost:
+        if name in after.lost and name not in before.lost:
+            yield Entry(at, "source.lost", name, f"{reading.kind} {name} is not seen: {reading.why}")
+        elif name in before.lost and name not in after.lost:
             yield Entry(at, "source.back", name, f"{reading.kind} {name} is seen again")
 
 
 def _world_entries(before: Picture, after: Picture, at: float) -> Iterator[Entry]:
-    if before.world.fleet.revision != after.world.fleet.revision:
-        nodes = len(after.world.fleet.nodes)
-        yield Entry(at, "fleet.revision", "fleet", f"fleet {after.world.fleet.revision}: {nodes} nodes declared")
-    if before.world.catalogue.revision != after.world.catalogue.revision:
-        count = len(after.world.catalogue.checks)
-        yield Entry(
-            at, "catalogue.revision", "catalogue", f"catalogue {after.world.catalogue.revision}: {count} checks"
-        )
+    world = after.world
+    declared = {
+        "fleet": f"{len(world.fleet.nodes)} nodes declared",
+        "catalogue": f"{len(world.catalogue.checks)} checks",
+    }
+    for kind, words in declared.items():
+        revision = after.revisions.get(kind)
+        if revision != before.revisions.get(kind):
+            yield Entry(at, f"{kind}.revision", kind, f"{kind} {revision}: {words}")
 
 
 def _source_rows(before: Picture, after: Picture, at: float) -> Iterator[SourceState]:
     for name, reading in after.seen.sources.items():
         row = _source_row(reading, at)
         old = before.seen.sources.get(name)
-        if old is None or _source_row(old, before.at).health is not row.health or row.problems != (old.notes or ()):
+        was = _source_row(old, before.at) if old else None
+        if was is None or (was.health, was.problems) != (row.health, row.problems):
             yield row
 
 

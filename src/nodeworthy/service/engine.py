@@ -71,6 +71,7 @@ class Engine:
         self._on_turn = on_turn
         self._awake = asyncio.Event()
         self._named: tuple[SchedulerSnapshot, Resolver, Named] | None = None
+        self._notes: list[Entry] = []
 
     def wake(self) -> None:
         """Take a turn soon: something arrived that should not wait."""
@@ -112,6 +113,9 @@ class Engine:
             if after.world is not self.picture.world or not self.picture.number:
                 self._keep_world(after.world, now)
             self._store.commit_turn(changes(self.picture, after))
+            notes = tuple(self._notes)
+            self._store.append(notes)
+        del self._notes[: len(notes)]
         return after
 
     def _in_our_names(self, seen: Seen) -> Seen:
@@ -135,5 +139,5 @@ class Engine:
         return self.world.with_fleet(fleet)
 
     def note(self, kind: str, subject: str, summary: str) -> None:
-        """Write a ledger entry about ourselves, outside of a turn."""
-        self._store.append([Entry(self._clock.now(), kind, subject, summary)])
+        """A ledger entry about ourselves, kept with the next turn that succeeds: whoever notes waits for no store."""
+        self._notes.append(Entry(self._clock.now(), kind, subject, summary))

@@ -6,12 +6,18 @@ so that the turn need not. After a restart the recorded history is replayed, and
 
 from __future__ import annotations
 
+import logging
+
+import polars as pl
+
 from nodeworthy.judge.features import Windows
 from nodeworthy.judge.frames import Frames, Reading, build, declare, latest
 from nodeworthy.observe.scheduler_facts import facts_of
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.record.history import History
 from nodeworthy.service.picture import World
+
+log = logging.getLogger(__name__)
 
 
 class Facts:
@@ -36,9 +42,18 @@ class Facts:
             self._history.replay(self._windows, declare(world.fleet), world.fleet.revision, now)
             self._replayed = True
         frames = self._windows.update(frames)
-        if self._history is not None:
-            self._history.append(frames)
+        self._keep(frames)
         return frames
+
+    def _keep(self, frames: Frames) -> None:
+        """A history that cannot be written (a full disk) costs windows after a restart, never the turn."""
+        if self._history is None:
+            return
+        try:
+            self._history.append(frames)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            log.warning("the history of signals cannot be written, ten minutes of it are lost: %s", error)
+            self._history.drop()
 
     def close(self) -> None:
         """Write what is still in memory."""

@@ -15,7 +15,6 @@ from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Finding, Severity, Verdict
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import HoldState
-from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import NodeState as Transition
 from nodeworthy.model.status import NodeState
 from nodeworthy.ports import Clock, Store
@@ -144,17 +143,15 @@ class LiveViews:
 
     def _of_node(self, picture: Picture, name: str) -> dict[str, Any]:
         known = self._must_be(picture, name)
-        would = present.would(
-            picture, self._acts([known]), [h for h in picture.holds.values() if h.subject.node == known]
-        )
+        holds = [h for h in picture.holds.values() if h.subject.node == known and h.state is not HoldState.LIFTED]
+        would = present.would(picture, self._acts([known]), holds)
         return present.node_parts(picture, known, would)
 
     def history(self, name: str, since: float | None, limit: int) -> HistoryAnswer:
         picture, as_of, sources = self._picture()
         known = self._must_be(picture, name)
-        entries = [e for e in _all_entries(self._store, known) if since is None or e.at >= since]
-        return HistoryAnswer(as_of=as_of, sources=sources, node=known,
-                             items=tuple(present.entry(e) for e in entries[-limit:]))  # fmt: skip
+        entries = self._store.entries(limit=limit, node=known, since=since or 0.0, newest=True)
+        return HistoryAnswer(as_of=as_of, sources=sources, node=known, items=tuple(map(present.entry, entries)))
 
     # findings, incidents, would
 
@@ -209,8 +206,8 @@ class LiveViews:
         everything = names is None and not labels
         holds = {h.key: h for h in picture.holds.values() if h.state is not HoldState.LIFTED}
         if since is not None:
-            ended = present.all_pages(lambda after: self._store.holds(open_only=False, after=after))
-            holds |= {h.key: h for h in ended if h.ended is not None and h.ended >= since and h.key not in holds}
+            past = present.all_pages(lambda after: self._store.holds(open_only=False, since=since, after=after))
+            holds |= {h.key: h for h in past if h.ended is not None and h.key not in holds}
         kept = sorted((h for h in holds.values() if everything or h.subject.node in chosen), key=lambda h: h.since)
         items = present.would(picture, self._acts({h.subject.node for h in kept}), kept)
         return WouldAnswer(
@@ -232,9 +229,13 @@ class LiveViews:
 
     def ledger(self, after: int, limit: int, subject: str | None = None) -> LedgerAnswer:
         _, as_of, sources = self._picture()
-        last = self._store.info().sequence if after < 0 else 0
-        entries = self._store.entries(max(0, last + after) if after < 0 else after, limit, node=subject)
-        reached = entries[-1].sequence if entries else max(after, last)
+        if after < 0:
+            last = self._store.sequence()
+            entries = self._store.entries(limit=min(-after, limit), node=subject, newest=True)
+        else:
+            last = after
+            entries = self._store.entries(after, limit, node=subject)
+        reached = entries[-1].sequence if entries else last
         return LedgerAnswer(as_of=as_of, sources=sources, items=tuple(map(present.entry, entries)), last=reached)
 
     def doctor(self) -> DoctorAnswer:
@@ -268,13 +269,6 @@ def _not_known(picture: Picture, names: Names) -> tuple[str, ...]:
 
 def _worst_first(finding: Finding) -> tuple[int, float, str]:
     return SEVERITIES.index(finding.severity), finding.since, finding.key
-
-
-def _all_entries(store: Store, node: str) -> list[Entry]:
-    found: list[Entry] = []
-    while page := store.entries(found[-1].sequence if found else 0, 1000, node=node):
-        found += page
-    return found
 
 
 def _gpus(fleet: Fleet) -> int:

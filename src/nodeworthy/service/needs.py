@@ -51,16 +51,21 @@ def _sources(sources: Iterable[SourceView]) -> Iterator[NeedView]:
 
 
 def _nodes(picture: Picture) -> Iterator[NeedView]:
-    """Failed nodes with the same reason are one line: a dead switch fails forty nodes with one sentence."""
-    groups: dict[str, list[NodeStatus]] = defaultdict(list)
+    """Nodes with the same reason are one line: a dead switch fails forty nodes with one sentence.
+
+    Nodes that are unknown only because the whole scheduler is not seen are not told of: that source is.
+    """
+    scheduler_seen = picture.seen.scheduler is not None
+    groups: dict[tuple[NodeState, str], list[NodeStatus]] = defaultdict(list)
     for status in picture.statuses.values():
-        if status.state is NodeState.FAILED:
-            groups[status.reason].append(status)
-    for reason, members in groups.items():
+        if status.state is NodeState.FAILED or (status.state is NodeState.UNKNOWN and scheduler_seen):
+            groups[(status.state, status.reason)].append(status)
+    for (state, reason), members in groups.items():
         names = [s.node for s in members]
         since = min((s.since for s in members if s.since is not None), default=None)
-        command = f"nodeworthy node explain {names[0]}" if len(names) == 1 else "nodeworthy node list --state failed"
-        yield NeedView(Severity.ERROR, "node", fold(names), f"failed: {reason}", since, command)
+        command = f"nodeworthy node explain {names[0]}" if len(names) == 1 else f"nodeworthy node list --state {state}"
+        severity = Severity.ERROR if state is NodeState.FAILED else Severity.WARNING
+        yield NeedView(severity, "node", fold(names), f"{state}: {reason}", since, command)
 
 
 def _marks(picture: Picture) -> Iterator[NeedView]:

@@ -26,12 +26,16 @@ from nodeworthy.model.hold import Hold
 from nodeworthy.model.identity import Resolver
 from nodeworthy.model.record import NodeState as Transition
 from nodeworthy.model.scheduler import BaseState, Job, SchedulerNode, SchedulerSnapshot
-from nodeworthy.model.status import NodeStatus
+from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.observe.snapshot import Seen
 
 # flags that come and go with every job say nothing of whether a node is fit
 PASSING_FLAGS = frozenset({"COMPLETING", "PLANNED", "CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "BLOCKED"})
 IN_SERVICE = frozenset({BaseState.IDLE, BaseState.ALLOCATED, BaseState.MIXED})
+
+# Slurm computes the boot time from uptime and its clock at each registration, so it moves by a second or so
+BOOT_JITTER_S = 10.0
+BOOT_AHEAD_S = 60.0  # a boot further in the future than clocks differ is a lie, and would make every line history
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,11 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`findings` and `holds` by finding key, `marks`, `statuses`, `transitions` and `jobs` by node.
+    """`findings` and `holds` by finding key; `marks`, `statuses`, `transitions`, `jobs` and `boots` by node.
 
-    `answers`: kind → a Boolean column per check, a row per component (null: unknown). `places`: where each GPU is.
+    `told`, `lost` and `revisions` are what the ledger knows: the last word on each node, the sources that are out of
+    sight, and the revision of what is declared. `boots` is when each node booted, as last known: a silent scheduler
+    makes no old line new. `answers`: kind → a Boolean column per check, a row per component (null: unknown). `places`: where each GPU is.
     """
 
     number: int
@@ -72,6 +78,10 @@ class Picture:
     statuses: Mapping[str, NodeStatus] = field(default_factory=dict)
     transitions: Mapping[str, Transition] = field(default_factory=dict)
     jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+    boots: Mapping[str, float] = field(default_factory=dict)
+    told: Mapping[str, NodeStatus] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
+    revisions: Mapping[str, str] = field(default_factory=dict)
 
     def scheduler_node(self, name: str) -> SchedulerNode | None:
         """The node as its scheduler sees it now; None where the scheduler is not seen or does not list it."""
@@ -113,3 +123,33 @@ def transitions(
         if old is None or (old.state, old.reason, old.user) != (new.state, new.reason, new.user):
             after[name] = new
     return after
+
+
+def boots(scheduler: SchedulerSnapshot | None, before: Mapping[str, float], now: float) -> dict[str, float]:
+    """When each node booted, as last known: the first report of a boot stands until one of another boot."""
+    after = dict(before)
+    for name, node in (scheduler.nodes if scheduler else {}).items():
+        at, known = node.boot_at, before.get(name)
+        if at is not None and at <= now + BOOT_AHEAD_S and (known is None or abs(at - known) > BOOT_JITTER_S):
+            after[name] = at
+    return after
+
+
+def told(words: Mapping[str, NodeStatus], before: Mapping[str, NodeStatus], *, blind: bool) -> Mapping[str, NodeStatus]:
+    """What the ledger knows of each node after this turn.
+
+    While a source is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
+    """
+    if not blind:
+        return words
+    known = {n: before.get(n) if s.state is NodeState.UNKNOWN else s for n, s in words.items()}
+    return {name: status for name, status in known.items() if status is not None}
+
+
+def lost_sources(seen: Seen, before: frozenset[str], now: float) -> frozenset[str]:
+    """The sources whose last word is no longer the present. One that was lost before us is so until it answers."""
+    return frozenset(name for name, s in seen.sources.items() if s.lost(now) or (name in before and s.last_ok is None))
+
+
+def revisions(world: World) -> dict[str, str]:
+    return {"fleet": world.fleet.revision, "catalogue": world.catalogue.revision}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from nodeworthy.decide import people
 from nodeworthy.decide.explain import Case
+from nodeworthy.decide.marks import owner_of
 from nodeworthy.decide.would import intention
 from nodeworthy.judge.answers import answered_no, gpus_seen, unanswered, unanswered_counts
 from nodeworthy.judge.unknown import UnknownGroup
@@ -56,13 +57,15 @@ def all_pages(ask: Callable[[int], Page[Item]]) -> list[Item]:
 
 
 def source(reading: SourceReading, now: float) -> SourceView:
+    """One failed reading is no outage: what it said last still is the present until `limit_s` is over. The failure is
+    told at once in `problem`."""
     age = reading.age(now)
-    if reading.last_ok is None:
-        state = SourceState.DOWN if reading.problem else SourceState.NEVER
-    elif reading.problem:
-        state = SourceState.DOWN
+    if reading.last_ok is None and not reading.problem:
+        state = SourceState.LATE if reading.lost(now) else SourceState.NEVER
+    elif reading.last_ok is None or reading.lost(now):
+        state = SourceState.DOWN if reading.problem else SourceState.LATE
     else:
-        state = SourceState.LATE if reading.lost(now) else SourceState.OK
+        state = SourceState.OK
     notes = "; ".join(reading.notes[:3]) + (f" and {len(reading.notes) - 3} more" if len(reading.notes) > 3 else "")
     return SourceView(
         reading.name, reading.kind, state, reading.last_ok, age, reading.interval_s, reading.problem or notes
@@ -296,13 +299,16 @@ def _job(job: Job) -> JobView:
 
 def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[WouldView, ...]:
     """Holds as what would have been done, each against what people did about that node."""
-    machines = {
-        m.reason for m in picture.marks.values() if m.owner.kind in (OwnerKind.SCHEDULER, OwnerKind.HEALTH_PROGRAM)
-    }
+    normalise = picture.world.reasons.normalise
+
+    def owner_then(transition: Transition) -> Owner:
+        return owner_of(normalise(transition.reason), transition.user, transition.flags)
+
     views = []
     for hold in holds:
-        meant = intention(hold, picture.scheduler_node(hold.subject.node))
-        acts = people.acts(history.get(hold.subject.node, ()), machines)
+        name = hold.subject.node
+        meant = intention(hold, picture.scheduler_node(name), picture.marks.get(name))
+        acts = people.acts(history.get(name, ()), owner_then)
         compared = people.compare(hold.since, hold.ended, acts, picture.at)
         act = compared.act
         views.append(

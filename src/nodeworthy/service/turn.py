@@ -3,8 +3,8 @@
     observe → judge → decide → act, with the record as their medium
 
 The observers have filled a snapshot, and `facts` has made frames of it; this is judge and decide, and it waits for
-nothing. It is a function of its arguments: the same world, picture, sight, frames and time give the same result, so any turn can be replayed. Nothing is acted
-upon yet: in observe mode every hold is a `would`, and the record keeps what would have been.
+nothing. It is a function: the same world, picture, sight, frames and time give the same result, so any turn can be
+replayed. In observe mode every hold is a `would`: nothing is acted upon, and the record keeps what would have been.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from nodeworthy.decide.holds import want
 from nodeworthy.decide.incidents import group
 from nodeworthy.decide.marks import classify
-from nodeworthy.decide.status import statuses
+from nodeworthy.decide.status import dated, statuses
 from nodeworthy.judge.answers import blind_nodes
 from nodeworthy.judge.events import judge_events
 from nodeworthy.judge.frames import Frames
@@ -23,8 +23,18 @@ from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
 from nodeworthy.judge.sources import silent_findings
 from nodeworthy.model.finding import UnknownReason
+from nodeworthy.observe.scheduler_facts import SOURCE
 from nodeworthy.observe.snapshot import Seen
-from nodeworthy.service.picture import Picture, World, jobs_by_node, transitions
+from nodeworthy.service.picture import (
+    Picture,
+    World,
+    boots,
+    jobs_by_node,
+    lost_sources,
+    revisions,
+    told,
+    transitions,
+)
 
 
 def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) -> Picture:
@@ -33,25 +43,28 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
 
     # judge: facts and events become findings, in three values
     judged = judge(world.catalogue, frames, before.judged, now)
-    boots = {name: node.boot_at for name, node in nodes.items() if node.boot_at is not None}
+    booted = boots(seen.scheduler, before.boots, now)
     where = places(frames, before.places)
     seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)
-    happened = judge_events(world.catalogue, seen.events, before.events, now, boots=boots)
+    happened = judge_events(world.catalogue, seen.events, before.events, now, boots=booted)
     doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
-    incidents = tuple(group(findings, world.fleet, world.policy))
+    blind = blind_nodes(frames, besides=(SOURCE,))
+    incidents = tuple(group(findings, world.fleet, world.policy, blind))
     holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)
     marks = {name: mark for name, node in nodes.items() if (mark := classify(node, world.reasons.normalise, now))}
-    words = statuses(
-        world.fleet.nodes, nodes, marks, findings.values(), blind_nodes(frames), seen.why_no_scheduler(now)
-    )
+    unseen = seen.why_no_scheduler(now)
+    words = statuses(world.fleet.nodes, nodes, marks, findings.values(), blind, unseen)
+    words = dated(words, before.statuses, before.told, now, first=not before.number)
+    lost = lost_sources(seen, before.lost, now)
     return replace(
         before,
         number=before.number + 1, at=now, seen=seen, world=world, frames=frames,
         places=where, judged=judged.state, answers=judged.answers, unknown=tuple(g for g in judged.unknown if g.reason is not UnknownReason.NOT_APPLICABLE), events=happened.state,
         findings=findings, incidents=incidents, holds=holds, marks=marks, statuses=words,
         transitions=transitions(seen.scheduler, before.transitions, now), jobs=jobs_by_node(seen.scheduler),
+        boots=booted, told=told(words, before.told, blind=bool(lost or unseen)), lost=lost, revisions=revisions(world),
     )  # fmt: skip

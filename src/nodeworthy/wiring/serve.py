@@ -176,9 +176,13 @@ class _Site:
         retention = self.settings.retention
         while True:
             now = self.clock.now()
-            removed = await asyncio.to_thread(self.store.prune, now - retention.record, now=now)
-            if any(removed.removed.values()):
-                log.info("retention removed %s", dict(removed.removed))
+            try:
+                removed = await asyncio.to_thread(self.store.prune, now - retention.record, now=now)
+            except NodeworthyError as error:  # a store that is locked or full: the next round does it
+                log.warning("retention could not clean up: %s", "; ".join(error.chain()))
+            else:
+                if any(removed.removed.values()):
+                    log.info("retention removed %s", dict(removed.removed))
             await self.clock.sleep(retention.every)
 
     def _watch_scheduler(self, observers: Observers) -> dict[str, Watch]:

@@ -14,7 +14,7 @@ from nodeworthy.judge.frames import build
 from nodeworthy.judge.judge import resume
 from nodeworthy.model.fleet import Fleet, fleet_from_plain
 from nodeworthy.model.identity import Resolver
-from nodeworthy.model.record import Memory, Revision
+from nodeworthy.model.record import Memory, Revision, SourceHealth
 from nodeworthy.model.scheduler import SchedulerSnapshot
 from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.observe.snapshot import Seen
@@ -23,9 +23,12 @@ from nodeworthy.service.picture import Picture, World
 from nodeworthy.wiring.reasons import shipped_reasons
 from nodeworthy.wiring.settings import Settings
 
-# events older than this are not taken up again after a restart; every check's own expiry is shorter or needs a boot
+# Older lines are not taken up again after a restart, except those that an open finding rests on.
 EVENTS_KEPT_S = 30 * 86400.0
+EVENTS_A_PAGE = 10_000
 LAST_FLEET = "last fleet"
+LAST_CATALOGUE = "last catalogue"
+NOT_READ_YET = "nothing has been read since Nodeworthy started"
 MOST_STATES = 100_000
 
 
@@ -62,13 +65,17 @@ def _last_listed(store: Store) -> Fleet:
 def first_picture(world: World, memory: Memory, store: Store, now: float) -> Picture:
     """What was known when we stopped: open findings and holds, last states, and the events still in force.
 
-    Boots are taken from the record, so that a line from before a node's last known boot is not taken for news.
+    Boots are taken from the record, so that a line from before a node's last known boot is not taken for news. What
+    the nodes are now nobody knows before the first reading; what the ledger said last is kept in `told`.
     """
     boots = {node: boot.at for node, boot in memory.boots.items()}
     events = EventState()
     after: int | None = 0
+    checks = world.catalogue.checks
+    by_lines = [f.since for f in memory.findings.values() if f.check in checks and checks[f.check].event is not None]
+    since = min([now - EVENTS_KEPT_S, *by_lines])
     while after is not None:
-        page = store.events(since=now - EVENTS_KEPT_S, after=after)
+        page = store.events(since=since, after=after, limit=EVENTS_A_PAGE)
         events = judge_events(world.catalogue, page.items, events, now, boots=boots).state
         after = page.next
     frames = build(world.fleet, world.catalogue, (), now)
@@ -83,17 +90,33 @@ def first_picture(world: World, memory: Memory, store: Store, now: float) -> Pic
         findings=memory.findings,
         holds={hold.because[0]: hold for hold in memory.holds.values() if hold.because},
         transitions=memory.states,
-        statuses=_last_statuses(store),
+        statuses={name: NodeStatus(name, NodeState.UNKNOWN, NOT_READ_YET) for name in world.fleet.nodes},
+        boots=boots,
+        told=_last_statuses(store, world.fleet),
+        lost=frozenset(s.source for s in memory.sources.values() if s.health is SourceHealth.LOST),
+        revisions=_last_revisions(store),
     )
 
 
-def _last_statuses(store: Store) -> dict[str, NodeStatus]:
-    """The last word on each node that the ledger has."""
+def _last_statuses(store: Store, fleet: Fleet) -> dict[str, NodeStatus]:
+    """The last word of the ledger on each node that is still declared."""
     found: dict[str, NodeStatus] = {}
     for entry in store.entries(limit=MOST_STATES, kinds=("node.state",), newest=True):
-        state = NodeState(str(entry.data["to"]))
-        found[entry.subject] = NodeStatus(entry.subject, state, entry.summary, since=entry.at)
+        if entry.subject in fleet.nodes:
+            since = entry.data.get("since")
+            found[entry.subject] = NodeStatus(
+                entry.subject,
+                NodeState(str(entry.data["to"])),
+                str(entry.data.get("reason", "")),
+                since=since if isinstance(since, (int, float)) else None,
+            )
     return found
+
+
+def _last_revisions(store: Store) -> dict[str, str]:
+    """What was declared when we last ran: a change while we were away is told in the first turn."""
+    kept = {"fleet": store.note(LAST_FLEET), "catalogue": store.note(LAST_CATALOGUE)}
+    return {kind: digest for kind, digest in kept.items() if isinstance(digest, str)}
 
 
 def save_world(world: World, store: Store, now: float) -> None:
@@ -101,3 +124,4 @@ def save_world(world: World, store: Store, now: float) -> None:
     store.save_revision(Revision("fleet", world.fleet.revision, now, asdict(world.fleet)))
     store.save_revision(Revision("policy", world.policy.revision, now, asdict(world.policy)))
     store.set_note(LAST_FLEET, world.fleet.revision)
+    store.set_note(LAST_CATALOGUE, world.catalogue.revision)

@@ -261,3 +261,14 @@ def test_serials_come_to_a_big_fleet_later() -> None:
     assert "[node]  # by hand\n# the odd one\ngpu00007" in text
     assert parse_fleet(text) == regular(2000, serials=True)
     assert len(text.splitlines()) < 2040
+
+
+def test_a_misspelt_expectation_is_a_slip_and_an_own_one_is_not() -> None:
+    """`nvlink` is close to what the checks know and is refused; a site's own word passes."""
+    text = '[classes.c]\ngpus = 8\nexpect = {{ {} }}\n[[nodes]]\nnames = "n1"\nclass = "c"\n'
+
+    with pytest.raises(BadFile) as caught:
+        parse_fleet(text.format("nvlink = 18"))
+    assert "did you mean 'nvlinks'" in str(caught.value)
+
+    assert parse_fleet(text.format("burn_in_hours = 48")).classes["c"].expect == {"burn_in_hours": 48}

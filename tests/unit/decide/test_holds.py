@@ -69,15 +69,32 @@ def test_a_hold_keeps_its_key_and_start() -> None:
 
 
 def test_a_hold_survives_blindness_and_ends_with_its_cause() -> None:
-    """Unseen keeps it and says so; a finding that ended lifts it once, with the time."""
+    """What was decided stands while it is unseen; a finding that ended lifts it once, with the time."""
     unseen = finding("gpu.bus", unknown=UnknownReason.STALE)
     held = run(finding("gpu.bus"))
 
     blind = run(unseen, held=held, now=200.0)
-    assert [h.state for h in blind.values()] == [HoldState.WOULD]
-    assert "cannot be seen now (stale)" in next(iter(blind.values())).waiting_for
+    assert [(h.state, h.waiting_for) for h in blind.values()] == [(HoldState.WOULD, "")]
     assert run(unseen) == {}, "what is only remembered opens no hold"
 
     lifted = run(held=blind, now=300.0)
     assert [(h.state, h.ended) for h in lifted.values()] == [(HoldState.LIFTED, 300.0)]
     assert run(held=lifted, now=400.0) == {}, "a lifted hold is reported once"
+
+
+def test_what_was_not_decided_waits_for_sight() -> None:
+    """A hold that still settled when sight was lost decides nothing until it is seen again, however long that takes."""
+    link = finding("nic.link", locality=Locality.SHAREABLE)
+    settling = run(link)
+
+    blind = run(replace(link, unknown=UnknownReason.SOURCE_DOWN), held=settling, now=9000.0)
+    assert "cannot be seen now (source down)" in next(iter(blind.values())).waiting_for
+    assert next(iter(run(link, held=blind, now=9001.0).values())).waiting_for == ""
+
+
+def test_a_check_that_is_gone_lifts_its_holds() -> None:
+    """A hold whose check the catalogue no longer has ends, with its time."""
+    held = run(finding("gpu.bus"))
+
+    (lifted,) = want({}, Catalogue({}, {}, {}, "r"), (), held, POLICY, 200.0).values()
+    assert (lifted.state, lifted.ended) == (HoldState.LIFTED, 200.0)

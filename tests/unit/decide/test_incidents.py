@@ -64,3 +64,21 @@ def test_a_lost_source_accuses_no_node() -> None:
 
     assert incident.nodes == ()
     assert "dcgm" in incident.origin
+
+
+def test_blind_nodes_are_no_evidence_against_a_shared_cause() -> None:
+    """Three of eight nodes show a symptom and five cannot be seen: nobody is known to be well, so it is shared."""
+    fleet = Fleet("f", {}, {f"n{i}": Node(f"n{i}", "", domains={"leaf": "l1"}) for i in range(8)})
+    findings = {
+        f.key: f
+        for f in (
+            Finding(
+                "link", ComponentRef(f"n{i}"), Verdict.TRUE, Severity.ERROR, 1, 5, "down", locality=Locality.SHAREABLE
+            )
+            for i in range(3)
+        )
+    }
+
+    assert len(group(findings, fleet, Policy())) == 3
+    (shared,) = group(findings, fleet, Policy(), blind={f"n{i}" for i in range(3, 8)})
+    assert shared.origin == "leaf l1"

@@ -94,6 +94,12 @@ def test_a_node_that_is_no_longer_configured_has_unknown_gpu_hours() -> None:
     assert any("GPU count is not known" in gap.what for gap in audit.gaps)
 
 
+def test_an_open_event_takes_no_ended_event_with_it() -> None:
+    """Of a node that is gone the open event has no known end; one that began with it and ended still counts."""
+    same_start = events(event("gone", 0, None, "down"), event("gone", 0, 10, "drain"))
+    assert build(given(same_start)).totals.lost_node_hours == pytest.approx(10)
+
+
 def test_the_days_add_up_to_the_total() -> None:
     """Every lost hour is on exactly one day, also over midnight."""
     audit = build(given(events(event("n1", 20, 75, "down", "Not responding"), event("n2", 0, 24, "drain"))))

@@ -107,6 +107,10 @@ def _field(place: Place) -> str:
     return ".".join(str(part) for part in place)
 
 
+# so like a known expectation that it is a slip and not a site's own word (`nvlink` for `nvlinks`)
+_MISSPELT = 0.85
+
+
 class _Reader:
     """Walks a parsed document and keeps every problem with its place."""
 
@@ -198,6 +202,11 @@ class _Reader:
         taken = {key.name for key in schema.CLASS} | {"name"}
         for key in taken & expect.keys():
             self.wrong((*place, "expect", key), f"{key!r} is no free expectation", "move it up into the class")
+        known = [key.name for key in schema.EXPECT]
+        for key in expect.keys() - set(known):
+            near = difflib.get_close_matches(key, known, n=1, cutoff=_MISSPELT)
+            if near:
+                self.wrong((*place, "expect", key), f"no check knows {key!r}", f"did you mean {near[0]!r}?")
         return NodeClass(name, expect=expect, **table)
 
     def group(self, value: object, place: Place, classes: Mapping[str, NodeClass]) -> list[Node]:

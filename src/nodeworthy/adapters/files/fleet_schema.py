@@ -18,7 +18,9 @@ serial = "J100DX1"
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Final
 
 
@@ -49,16 +51,21 @@ CLASS: Final = (
     Key("expect", (dict,), "Further expectations, seen by checks as class.NAME."),
 )
 
-# expectations that the shipped checks know; a site may add its own names to them
-EXPECT: Final = (
-    Key("form", (str,), "The GPU's form: sxm, pcie, nvl."),
-    Key("pcie_gen", (int,), "PCIe generation of the GPU link under load."),
-    Key("pcie_width", (int,), "PCIe lanes of the GPU link."),
-    Key("nvlink_links", (int,), "NVLink links of each GPU that should be up."),
-    Key("nics", (int,), "Network ports for the jobs' traffic."),
-    Key("nic_rate_gbps", (int, float), "Rate of each such port, in Gbit/s."),
-    Key("mtu", (int,), "MTU of each such port, in bytes."),
-)
+_TYPES: Final[dict[str, tuple[type, ...]]] = {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}
+
+
+def _shipped_expectations() -> tuple[Key, ...]:
+    """What the shipped checks know beyond the keys of a class; a site may add its own names to them."""
+    text = files("nodeworthy").joinpath("catalogue/expectations.toml").read_text("utf-8")
+    taken = {key.name for key in CLASS} | {"name"}
+    return tuple(
+        Key(entry["id"], _TYPES[entry["type"]], entry["help"])
+        for entry in tomllib.loads(text)["expectation"]
+        if entry["id"] not in taken
+    )
+
+
+EXPECT: Final = _shipped_expectations()
 
 _NAMES: Final = (
     Key("scheduler", (dict,), 'NodeNames by cluster: { alps = "{name}" }.'),

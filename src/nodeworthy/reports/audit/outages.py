@@ -122,15 +122,16 @@ def _reconcile(
             )
         )
         table = table.filter(~stale)
-    vanished = table.filter(pl.col("end").is_null() & ~pl.col("node").is_in(fleet["node"].implode()))
-    if vanished.height:
+    gone = pl.col("end").is_null() & ~pl.col("node").is_in(fleet["node"].implode())
+    vanished = table.filter(gone)["node"].n_unique()
+    if vanished:
         gaps.append(
             Gap(
-                f"{vanished['node'].n_unique()} nodes with open events are no longer configured",
+                f"{vanished} nodes with open events are no longer configured",
                 "the time of their removal is not known, so these events are not counted as lost",
             )
         )
-        table = table.join(vanished.select("node", "start"), on=["node", "start"], how="anti")
+        table = table.filter(~gone)
     open_now = set(table.filter(pl.col("end").is_null())["node"])
     rows = [
         {
