@@ -18,7 +18,8 @@ from nodeworthy.commands.audit import audit
 SINCE = 1_790_000_000 // 86400 * 86400
 HOURS, HOUR, STEP = 48, 3600, 300
 GPUS = 4
-OLD, NEW, CLOCKS = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
+OLD, NEW, TEMPERATURE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_GPU_TEMP"
+CLOCKS = "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
 SERVERS = {"prometheus": prometheus_with, "victoria-metrics": victoria_metrics_with}
 
 
@@ -58,6 +59,8 @@ def history() -> Iterator[Sample]:
     yield from says("n9", 100, (0, 3), GPU_I_ID="1")
     yield from says("n10", 100, (0, 5), Hostname="", instance="n10.example.org:9400")
     yield from says("n10", 9223372036854775794.0, (5, 10), Hostname="", instance="n10.example.org:9400")
+    # no usable utilisation, but the GPUs are there: unseen, not gone
+    yield from says("n10", 40, (0, 10), metric=TEMPERATURE, Hostname="", instance="n10.example.org:9400")
     yield from says("stranger", 100, (0, 3))
     yield from says("n1", 100, (0, 3), Hostname="n2")  # says that it is n2, and was asked as n1: nobody's
 
@@ -180,9 +183,24 @@ def test_every_rendering_carries_it(url: str, tmp_path: Path) -> None:
     assert "Telemetry covers 88.9 % of the allocated node-hours" in flat
     assert "GPUS THAT ARE GONE, SLOWED OR UNSEEN 1 node with allocated GPUs gone; 1 slowed" in flat
     html, markdown = Path(f"{tmp_path}/a.html").read_text(), Path(f"{tmp_path}/a.md").read_text()
+    assert "they are left out" in page  # what a gap does is not squeezed out by what it is
     assert "GPU-hours given to jobs, by what they did" in html
     assert "## What allocated GPUs did" in markdown
     assert "| n4 | jobs hold GPUs that the exporter does not see |" in markdown
+
+
+def test_before_the_servers_memory_nothing_is_known(url: str, tmp_path: Path) -> None:
+    """A window that begins a day before the first sample: that day is untold, and no node is called silent for it."""
+    files = write(tmp_path)
+    jobs = tmp_path / "jobs"
+    jobs.write_text(jobs.read_text() + f"99|old|COMPLETED|{seconds(-10)}|{seconds(-5)}|1|n1|gres/gpu=4|\n")
+    options = [*(o for o in files if not o.startswith("--since")), "--since=3d", "--prometheus", url, "-o", "json"]
+    document = json.loads(CliRunner().invoke(audit, ["slurm", *options], catch_exceptions=False).stdout)
+    use = document["utilisation"]
+    assert (use["hours_asked"], use["hours_read"]) == (72, 48)
+    assert use["untold_gpu_hours"] == pytest.approx(UNTOLD + 20, abs=0.3)
+    assert {d["node"] for d in use["dark_nodes"]} == {"n5", "n10"}
+    assert any("memory of these nodes begins 2026-09-21 00:00 UTC" in gap["what"] for gap in document["gaps"])
 
 
 def test_without_jobs_slowed_clocks_are_still_known(url: str, tmp_path: Path) -> None:

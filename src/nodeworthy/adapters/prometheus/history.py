@@ -4,20 +4,18 @@ A question covers so many hours that its answer stays near ANSWER_POINTS values.
 server (it times out, or the server refuses to load so many samples) is asked again in halves. When the time given runs
 out, or nothing works any more, what was read stands and the rest is *unread*: never an hour without telemetry.
 
-One hour is asked first: a server that cannot answer that is not asked for months. One question at a time, because the
-server has other work. An answer with warnings (half of its storage was away) is not used: what is missing from it
+One hour is asked first: a server that cannot answer that is not asked for months. Only the questions of one piece
+are asked at once (Prometheus computes each on one core), because the server has other work. An answer with warnings (half of its storage was away) is not used: what is missing from it
 would look like GPUs that are gone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx
-import numpy as np
-import polars as pl
 
 from nodeworthy.adapters.prometheus.api import Series, read_range
 from nodeworthy.adapters.prometheus.transport import fetch
@@ -29,7 +27,6 @@ ANSWER_POINTS = 250_000
 LONGEST = 24
 MOST_FAILURES = 3
 """Single hours that the server could not answer before it is left alone."""
-_SCHEMA = {"source": pl.Int32, "hour": pl.Int32, "value": pl.Float32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +38,16 @@ class HistoryLimits:
     answer_bytes: int = 256 * 1024 * 1024
 
 
+Keep = Callable[[Mapping[str, Sequence[Series]]], None]
+"""Takes the answers to a group's questions over one piece of time: question → series."""
+
+
 @dataclass(slots=True)
 class History:
-    """`values[question]`: frames `source, hour, value`, a row for each source and hour that the server has. `hour` is
-    its beginning, in hours since 1970; `source` is a position in `sources`. `read[group]`: the hours answered."""
+    """What became of the reading. `read[group]`: the hours answered (their beginnings, in hours since 1970)."""
 
-    sources: list[Mapping[str, str]] = field(default_factory=list)
-    values: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     read: dict[str, set[int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    _codes: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)
-
-    def frame(self, question: str) -> pl.DataFrame:
-        parts: list[pl.DataFrame] = [pl.DataFrame(schema=_SCHEMA), *self.values.get(question, [])]
-        return pl.concat(parts)
-
-    def add(self, question: str, first: int, last: int, series: Sequence[Series]) -> None:
-        """Keep one answer. Steps outside the hours that were asked for are not ours."""
-        for one in series:
-            key = tuple(sorted(one.labels.items()))
-            code = self._codes.get(key)
-            if code is None:
-                code = self._codes[key] = len(self.sources)
-                self.sources.append(one.labels)
-        codes = [self._codes[tuple(sorted(one.labels.items()))] for one in series]
-        none = np.zeros(0)
-        columns = {
-            "source": np.repeat(np.array(codes, dtype=np.int32), [len(one.at) for one in series]),
-            "hour": np.concatenate([none, *(np.round(one.at / HOUR) - 1 for one in series)]),
-            "value": np.concatenate([none, *(one.value for one in series)]),
-        }
-        frame = pl.DataFrame(columns).cast(_SCHEMA)  # type: ignore[arg-type]
-        self.values.setdefault(question, []).append(frame.filter(pl.col("hour").is_between(first, last - 1)))
 
 
 class PrometheusHistory:
@@ -90,17 +65,19 @@ class PrometheusHistory:
         self.url = plain.rstrip("/")
         self._limits = limits or HistoryLimits()
 
-    async def read(self, groups: Mapping[str, Mapping[str, str]], first: int, last: int, nodes: int) -> History:
-        """The answers for the hours `first` to `last` (exclusive; hours since 1970) of about `nodes` nodes, group after
-        group; the hours of a group are read where all its questions were answered. What could not be read is missing
+    async def read(
+        self, groups: Mapping[str, tuple[Mapping[str, str], Keep]], first: int, last: int, nodes: int
+    ) -> History:
+        """Ask for the hours `first` to `last` (exclusive; hours since 1970) of about `nodes` nodes, group after group,
+        and hand each piece on at once, because all of them are too much to keep. The hours of a group are read where all its questions were answered. What could not be read is missing
         from `History.read`, with the reason in `problems`. Raises WorldError if the newest hour of the first group
         cannot be had."""
         found = History()
         async with httpx.AsyncClient(timeout=self._limits.timeout_s, auth=self._auth, trust_env=False) as client:
             until = asyncio.get_running_loop().time() + self._limits.deadline_s
             size = max(1, min(LONGEST, ANSWER_POINTS // max(1, nodes)))
-            for number, (name, questions) in enumerate(groups.items()):
-                group = _Group(self, client, found, name, questions, until)
+            for number, (name, (questions, keep)) in enumerate(groups.items()):
+                group = _Group(self, client, found, name, questions, keep, until)
                 if number == 0:
                     await group.ask(last - 1, last)
                 await group.pieces(first, last - (number == 0), size)
@@ -136,6 +113,7 @@ class _Group:
     found: History
     name: str
     questions: Mapping[str, str]
+    keep: Keep
     until: float
     failures: int = 0
 
@@ -143,13 +121,17 @@ class _Group:
         return self.until - asyncio.get_running_loop().time()
 
     async def ask(self, first: int, last: int) -> None:
-        """All questions over some hours; kept only if all were answered."""
-        answers = {
-            name: await self.server.ask(self.client, query, first, last, self.left_s())
-            for name, query in self.questions.items()
-        }
-        for name, series in answers.items():
-            self.found.add(name, first, last, series)
+        """All questions over some hours; handed on only if all were answered."""
+        got = await asyncio.gather(
+            *(self.server.ask(self.client, query, first, last, self.left_s()) for query in self.questions.values()),
+            return_exceptions=True,
+        )
+        answers: dict[str, Sequence[Series]] = {}
+        for name, answer in zip(self.questions, got, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            answers[name] = answer
+        await asyncio.to_thread(self.keep, answers)
         self.found.read.setdefault(self.name, set()).update(range(first, last))
 
     async def pieces(self, first: int, last: int, size: int) -> None:

@@ -19,7 +19,7 @@ NARROWEST = 8
 PAGE_COLUMNS = {
     "people": (0, 1, 3), "causes": (0, 1, 2, 3, 4, 5, 6, 7), "out": (0, 2, 3, 4, 5, 6), "lemons": (0, 1, 2, 5, 6, 7),
     "holes": (0, 1, 2, 3, 5), "repeats": (0, 1, 2), "kernel": (0, 1, 2, 3, 4, 6), "gaps": (0, 1),
-    "use": (0, 1, 2, 3), "devices": (0, 1, 2, 3, 4, 5),
+    "use": (0, 1, 2, 3), "devices": (0, 1, 2, 3, 4),
 }  # fmt: skip
 
 
@@ -56,7 +56,8 @@ def _draw(console: Console, section: Section, wide: bool) -> None:
     cells = [[" ".join(row[k].split()) for k in columns] for row in rows]
     headings = [section.headings[k] for k in columns]
     numbers = [k in section.right for k in columns]
-    widths = _widths(cells, headings, numbers, console.width - INDENT)
+    names = [k == 0 and section.id != "gaps" for k in columns]
+    widths = _widths(cells, headings, names, numbers, console.width - INDENT)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_edge=False)
     for heading_, width, is_number in zip(headings, widths, numbers, strict=True):
         table.add_column(
@@ -71,11 +72,13 @@ def _draw(console: Console, section: Section, wide: bool) -> None:
         console.print(Text(f"  … and {len(section.rows) - limit:,} more", style="dim"))
 
 
-def _widths(cells: list[list[str]], headings: list[str], numbers: list[bool], room: int) -> list[int]:
+def _widths(
+    cells: list[list[str]], headings: list[str], names: list[bool], numbers: list[bool], room: int
+) -> list[int]:
     """Names and numbers are never cut, because people copy and compare them; sentences share what is left: narrow
     ones get what they need, wide ones equal parts."""
     natural = [max(len(headings[n]), *(len(row[n]) for row in cells)) for n in range(len(headings))]
-    fixed = [n == 0 or numbers[n] for n in range(len(headings))]
+    fixed = [names[n] or numbers[n] for n in range(len(headings))]
     left = room - GAP * len(headings) - sum(w for w, f in zip(natural, fixed, strict=True) if f)
     widths = list(natural)
     open_ = sorted((n for n, f in enumerate(fixed) if not f), key=lambda n: natural[n])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodeworthy.commands.audit_render.words import Section, count, minute, number, percent
 from nodeworthy.reports.audit.utilisation import Utilisation
 
-SEVERAL = "(several on one node)"
+SEVERAL = "(several at once)"
 _KINDS = {"gone": "jobs hold GPUs that the exporter does not see", "throttled": "clocks slowed by heat or power"}
 
 
@@ -21,10 +21,11 @@ def use_in_short(u: Utilisation | None) -> str:
 
 def use(u: Utilisation) -> Section:
     """Busy and idle, and whose the idle hours were."""
-    rows = [(r.user, r.seen_gpu_hours, r.idle_gpu_hours) for r in u.users]
-    cells = [(user, number(seen), number(idle), percent(idle, seen)) for user, seen, idle in rows]
+    rows: list[tuple[str, float | None, float]] = [(r.user, r.seen_gpu_hours, r.idle_gpu_hours) for r in u.users]
     if u.idle_of_nobody_gpu_hours:
-        cells.append((SEVERAL, "?", number(u.idle_of_nobody_gpu_hours), "?"))
+        rows.append((SEVERAL, None, u.idle_of_nobody_gpu_hours))
+    rows.sort(key=lambda row: -row[2])
+    cells = [(user, number(seen), number(idle), percent(idle, seen)) for user, seen, idle in rows]
     return Section(
         "use", "What allocated GPUs did", _use_sentence(u), ("user", "GPU-hours seen", "without a kernel", "share"),
         tuple(cells), frozenset({1, 2, 3}), short=5,
@@ -56,13 +57,14 @@ def _use_sentence(u: Utilisation) -> str:
 
 def devices(u: Utilisation) -> Section:
     """Nodes whose GPUs are gone, slowed or unseen."""
+    units = {"gone": "GPU-hours", "throttled": "hours"}
     rows = [
-        (t.node, _KINDS[t.kind], number(t.hours), "GPU-hours" if t.kind == "gone" else "hours", minute(t.first), minute(t.last))
+        (t.node, _KINDS[t.kind], f"{number(t.hours)} {units[t.kind]}", minute(t.first), minute(t.last))
         for t in u.troubles
-    ]  # fmt: skip
+    ]
     rows += [
-        (d.node, f"no telemetry in {d.dark_node_hours:,} of {d.held_node_hours:,} allocated hours",
-         number(float(d.dark_node_hours)), "hours", "?", "?")
+        (d.node, f"no telemetry in {percent(d.dark_node_hours, d.held_node_hours)} of its allocated hours",
+         f"{d.dark_node_hours:,} hours", "?", "?")
         for d in u.dark_nodes
     ]  # fmt: skip
     counts = [sum(1 for t in u.troubles if t.kind == kind) for kind in _KINDS]
@@ -76,5 +78,5 @@ def devices(u: Utilisation) -> Section:
     parts.append(f"{len(u.dark_nodes):,} without telemetry for some allocated hours")
     return Section(
         "devices", "GPUs that are gone, slowed or unseen", "; ".join(parts) + ".",
-        ("node", "what", "how long", "in", "first (UTC)", "last (UTC)"), tuple(rows), frozenset({2}), short=6,
+        ("node", "what", "how long", "first (UTC)", "last (UTC)"), tuple(rows), frozenset({2}), short=6,
     )  # fmt: skip

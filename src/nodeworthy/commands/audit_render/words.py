@@ -38,6 +38,8 @@ def count(n: int, one: str, many: str = "") -> str:
 def percent(part: float | None, whole: float | None) -> str:
     if part is None or not whole:
         return "?"
+    if part == 0:
+        return "0 %"
     return f"{100 * part / whole:.{2 if part / whole < 0.01 else 1}f} %"
 
 

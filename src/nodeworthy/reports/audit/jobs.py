@@ -225,7 +225,7 @@ def _with_expectation(units: pl.DataFrame) -> pl.DataFrame:
             "expected"
         )
     )
-    return units.join(here.select("node", "user", "expected"), on=["node", "user"])
+    return units.join(here.select("node", "user", "expected"), on=["node", "user"], nulls_equal=True)
 
 
 def _mean(flags: pl.Series) -> float:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from nodeworthy.reports.audit.allocation import HOUR, held_in
+from nodeworthy.reports.audit.allocation import HELD, HOUR, held_in
 from nodeworthy.reports.audit.inputs import Gap, Telemetry
 
 LONGEST = 24
@@ -112,31 +112,35 @@ def utilisation(
     fleet: pl.DataFrame,
 ) -> Utilisation:
     """`lost`: `node, start, end` of outages; `fleet`: `node, gpus`. Never raises on odd data."""
-    counted = jobs is not None and bool(jobs["gpus"].is_not_null().any())
-    capacity = fleet.select("node", "gpus")
-    parts: list[pl.DataFrame] = []
-    slow: list[pl.DataFrame] = []
+    told, days, outside = None, dict[int, list[float]](), None
+    if jobs is not None and jobs["gpus"].is_not_null().any():
+        told, days, outside = _daily(telemetry, jobs, busy_now, fleet.select("node", "gpus"))
+        if jobs["gpus"].null_count():
+            outside = None
+    slowed = None if telemetry.slowed is None else _in_service(telemetry.slowed, lost)
+    return _result(telemetry, told, slowed, days, outside)
+
+
+def _daily(
+    telemetry: Telemetry, jobs: pl.DataFrame, busy_now: Collection[str] | None, capacity: pl.DataFrame
+) -> tuple[pl.DataFrame, dict[int, list[float]], float | None]:
+    """Rows per day, node and user; GPU-hours by day (start) as `_PARTS` and untold; GPU-hours outside of jobs."""
+    parts = [_by_node(_did(pl.DataFrame(schema=HELD), telemetry.node_hours.clear().cast({"node": pl.String})))]
     days: dict[int, list[float]] = {}
     outside = 0.0
+    ordered = telemetry.node_hours.sort("hour")
     # Pieces end at midnights, so that each lies in one day.
     for first, last in _pieces(telemetry.first, telemetry.last):
-        seen = telemetry.node_hours.filter(pl.col("hour").is_between(first, last - 1))
+        begin, end = (int(ordered["hour"].search_sorted(h)) for h in (first, last))
+        seen = ordered[begin:end].with_columns(pl.col("node").cast(pl.String))
         read = pl.Series([h for h in range(first, last) if h in telemetry.read], dtype=pl.Int32)
-        slow.append(_slowed(seen, lost, first, last))
-        if jobs is None or not counted:
-            continue
         held, total = held_in(jobs, first, last, busy_now, capacity)
         did = _did(held.filter(pl.col("hour").is_in(read.implode())), seen)
         sums = [float(did[part].sum()) for part in _PARTS]
-        day = days.setdefault(first // 24 * 24 * HOUR, [0.0] * 5)
-        for k, value in enumerate([*sums, max(0.0, total - sum(sums))]):
-            day[k] += value
+        days[first // LONGEST * LONGEST * HOUR] = [*sums, max(0.0, total - sum(sums))]
         outside += _outside(seen, held)
         parts.append(_by_node(did))
-    throttled = pl.concat(slow) if slow else _slowed(telemetry.node_hours, lost, 0, 0)
-    told = pl.concat(parts) if parts else None
-    known = jobs is not None and not jobs.lazy().select(pl.col("gpus").is_null().any()).collect().item()
-    return _result(telemetry, told, throttled, days, outside if known else None)
+    return pl.concat(parts), days, outside
 
 
 def _pieces(first: int, last: int) -> list[tuple[int, int]]:
@@ -145,8 +149,10 @@ def _pieces(first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _did(held: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
-    """`held` with what became of it; rows on partitioned nodes are left out (untold)."""
-    joined = held.join(seen, on=["node", "hour"], how="left").filter(~pl.col("partitioned").fill_null(False))
+    """`held` with what became of it; rows in doubt and on partitioned nodes are left out (untold)."""
+    joined = held.join(seen, on=["node", "hour"], how="left").filter(
+        ~pl.col("partitioned").fill_null(False) & ~pl.col("doubt")
+    )
     number = [pl.col(c).cast(pl.Float64).fill_null(0.0) for c in ("busy", "seen", "present")]
     covered = pl.min_horizontal("held", "seen")
     missing = (pl.col("held") - pl.max_horizontal("present", "seen")).clip(lower_bound=0.0)
@@ -165,6 +171,7 @@ def _did(held: pl.DataFrame, seen: pl.DataFrame) -> pl.DataFrame:
 def _outside(seen: pl.DataFrame, held: pl.DataFrame) -> float:
     """GPU-hours in which kernels ran beyond what jobs held there."""
     joined = seen.filter(~pl.col("partitioned")).join(held, on=["node", "hour"], how="left")
+    joined = joined.filter(~pl.col("doubt").fill_null(False))
     beyond = (pl.col("busy").cast(pl.Float64) - pl.col("held").fill_null(0.0)).clip(lower_bound=0.0)
     return float(joined.select(beyond.sum()).item())
 
@@ -181,42 +188,34 @@ def _by_node(did: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _slowed(seen: pl.DataFrame, lost: pl.DataFrame, first: int, last: int) -> pl.DataFrame:
-    """`node, looked, hours, first, last`: hours of a day with known clock reasons in which the node was in service."""
+def _in_service(slowed: pl.DataFrame, lost: pl.DataFrame) -> pl.DataFrame:
+    """`node, hours, first, last`: slowed hours in which the node was not out."""
+    named = slowed.with_columns(pl.col("node").cast(pl.String))
     out = (
-        lost.filter((pl.col("start") < last * HOUR) & (pl.col("end") > first * HOUR))
-        .select(
-            "node",
-            pl.int_ranges(
-                pl.max_horizontal(pl.col("start") // HOUR, pl.lit(first)),
-                pl.min_horizontal((pl.col("end") - 1) // HOUR + 1, pl.lit(last)),
-            ).alias("hour"),
-        )
+        lost.join(named.select("node").unique(), on="node", how="semi")
+        .select("node", pl.int_ranges(pl.col("start") // HOUR, (pl.col("end") - 1) // HOUR + 1).alias("hour"))
         .explode("hour")
         .select("node", pl.col("hour").cast(pl.Int32))
         .unique()
     )
-    known = seen.filter(pl.col("throttled").is_not_null()).join(out, on=["node", "hour"], how="anti")
-    slow = pl.col("throttled") > 0
-    return known.group_by("node").agg(
-        pl.len().cast(pl.Int64).alias("looked"),
-        pl.col("throttled").cast(pl.Float64).sum().alias("hours"),
-        pl.col("hour").filter(slow).min().alias("first"),
-        pl.col("hour").filter(slow).max().alias("last"),
+    hours = named.join(out, on=["node", "hour"], how="anti").group_by("node")
+    share = pl.col("share").cast(pl.Float64)
+    return hours.agg(
+        share.sum().alias("hours"), pl.col("hour").min().alias("first"), pl.col("hour").max().alias("last")
     )
 
 
 def _result(
     telemetry: Telemetry,
     told: pl.DataFrame | None,
-    throttled: pl.DataFrame,
+    slowed: pl.DataFrame | None,
     days: dict[int, list[float]],
     outside: float | None,
 ) -> Utilisation:
     totals: list[float | None] = [None] * 5
     if told is not None:
         totals = [sum(day[k] for day in days.values()) for k in range(5)]
-    slow = _whole(throttled, ["looked", "hours"]).filter(pl.col("hours") >= SLOW_LEAST)
+    slow = [] if slowed is None else _rows(slowed.filter(pl.col("hours") >= SLOW_LEAST), "throttled", "hours")
     nobody = None if told is None else float(told.filter(pl.col("user").is_null())["idle"].sum())
     return Utilisation(
         hours_asked=telemetry.last - telemetry.first,
@@ -227,21 +226,16 @@ def _result(
         gone_gpu_hours=totals[2],
         dark_gpu_hours=totals[3],
         untold_gpu_hours=totals[4],
-        outside_gpu_hours=None if told is None else outside,
+        outside_gpu_hours=outside,
         held_node_hours=None if told is None else int(told["hours"].sum()),
         seen_node_hours=None if told is None else int(told["hours"].sum()) - int(told["dark_hours"].sum()),
         idle_of_nobody_gpu_hours=nobody,
         users=() if told is None else _users(told),
-        throttled_node_hours=float(throttled["hours"].sum()) if throttled.height else None,
-        troubles=(*(_gone(told) if told is not None else ()), *_rows(slow, "throttled", "hours")),
+        throttled_node_hours=None if slowed is None else float(slowed["hours"].sum()),
+        troubles=(*(_gone(told) if told is not None else ()), *slow),
         dark_nodes=() if told is None else _dark(told),
         days=tuple(UseDay(start, *parts) for start, parts in sorted(days.items())),
     )
-
-
-def _whole(daily: pl.DataFrame, sums: list[str]) -> pl.DataFrame:
-    """Days of a node put together."""
-    return daily.group_by("node").agg(pl.col(sums).sum(), pl.col("first").min(), pl.col("last").max())
 
 
 def _rows(nodes: pl.DataFrame, kind: str, hours: str) -> list[NodeTrouble]:
@@ -252,7 +246,8 @@ def _rows(nodes: pl.DataFrame, kind: str, hours: str) -> list[NodeTrouble]:
 
 
 def _gone(told: pl.DataFrame) -> list[NodeTrouble]:
-    return _rows(_whole(told, ["gone"]).filter(pl.col("gone") >= GONE_LEAST), "gone", "gone")
+    nodes = told.group_by("node").agg(pl.col("gone").sum(), pl.col("first").min(), pl.col("last").max())
+    return _rows(nodes.filter(pl.col("gone") >= GONE_LEAST), "gone", "gone")
 
 
 def _users(told: pl.DataFrame) -> tuple[UserUse, ...]:
