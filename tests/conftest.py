@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 from labs.slurm_lab import SlurmLab
 from labs.slurm_roots import SUITES, root_of
@@ -20,6 +21,19 @@ from nodeworthy.adapters.slurm.command import SlurmCommand
 
 SLURM_VERSIONS = ("22.05", "24.11", "26.05")
 Labs = Callable[..., SlurmLab]
+
+# How many inputs every property test gets. `ci` gives the same inputs each time, so that a change that breaks nothing turns
+# nothing red; the campaign (pytest --hypothesis-profile=campaign, or python -m benchmarks.properties) looks for new ones.
+_every = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("ci", max_examples=300, derandomize=True, **_every)
+settings.register_profile(
+    "campaign", max_examples=100_000, print_blob=True, phases=[Phase.explicit, Phase.generate, Phase.shrink], **_every
+)
+settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,17 @@ never raises on odd data: it answers *unknown* with a reason.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+LINE_LIMIT: Final = 1000
+
+
+def _shown(sentence: str) -> str:
+    """Errors quote what they could not read, and that may be a line of a million characters."""
+    lines = sentence.split("\n")
+    return "\n".join(
+        line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}… ({len(line):,} characters)" for line in lines
+    )
 
 
 class NodeworthyError(Exception):
@@ -30,7 +40,7 @@ class NodeworthyError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(_shown(message))
         self.hint = hint
 
     def chain(self) -> list[str]:
@@ -38,7 +48,7 @@ class NodeworthyError(Exception):
         sentences: list[str] = []
         error: BaseException | None = self
         while error is not None:
-            sentence = str(error) or type(error).__name__
+            sentence = _shown(str(error)) or type(error).__name__
             if sentence not in sentences:
                 sentences.append(sentence)
             error = error.__cause__

@@ -6,6 +6,7 @@ import ast
 import math
 import re
 import warnings
+from typing import Union
 
 from nodeworthy_node.condition_tree import (
     FUNCTIONS,
@@ -104,7 +105,10 @@ def _literal(node: ast.Constant) -> Literal:
     raise ConditionError(f"{value!r} is not a value here", column, "use a number, a string, True or False")
 
 
-def _name(node: ast.Name | ast.Attribute) -> str:
+Dotted = Union[ast.Name, ast.Attribute]
+
+
+def _name(node: Dotted) -> str:
     column = node.col_offset + 1
     if isinstance(node, ast.Name):
         if node.id == _STAND_IN or node.id in FUNCTIONS:

@@ -187,6 +187,22 @@ def test_a_damaged_backup_restores_nothing(place: Place, tmp_path: Path) -> None
         restore(url, tmp_path / "absent.gz")
 
 
+@pytest.mark.parametrize("field", ["at", "sequence"])
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "Infinity", "[]", '"x"'])
+def test_a_backup_with_an_impossible_head_is_not_whole(field: str, value: str, place: Place, tmp_path: Path) -> None:
+    """Numbers beyond all numbers in the head are an error of the file, digest or not."""
+    store = open_store(place("sqlite"))
+    good = tmp_path / "good.gz"
+    back_up(store, good, now=AT)
+    store.close()
+    head, rest = gzip.decompress(good.read_bytes()).split(b"\n", 1)
+    changed = {**json.loads(head), field: None}
+    bad = tmp_path / "bad.gz"
+    bad.write_bytes(gzip.compress(json.dumps(changed).replace("null", value).encode() + b"\n" + rest))
+    with pytest.raises(Garbled):
+        verify(bad)
+
+
 def test_a_backup_of_a_newer_schema_is_refused(place: Place, tmp_path: Path) -> None:
     """A backup made by a newer version is not squeezed into the older schema."""
     store = open_store(place("sqlite"))

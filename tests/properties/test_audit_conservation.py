@@ -6,13 +6,14 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.commands.audit_render.markdown import document
 from nodeworthy.commands.audit_render.terminal import page
 from nodeworthy.reports.audit.outages import OUT_KINDS
 from nodeworthy.reports.audit.report import build
+from tests.properties.inputs import fewer
 from tests.unit.reports.audit_data import SINCE, UNTIL, event, events, fleet, job, jobs, node
 from tests.unit.reports.audit_data import given as given_
 
@@ -44,8 +45,8 @@ STATES = st.sampled_from(
 )
 
 
+@fewer(20)
 @given(EVENTS, JOBS, STATES)
-@settings(max_examples=120, deadline=None)
 def test_hours_are_conserved(
     rows: list[tuple[object, ...]], ran: list[tuple[object, ...]], state: tuple[str, tuple[str, ...]]
 ) -> None:
@@ -76,8 +77,8 @@ def union_hours(rows: list[tuple[object, ...]]) -> float:
     return total / 3600
 
 
+@fewer(10)
 @given(EVENTS)
-@settings(max_examples=300, deadline=None)
 def test_lost_hours_are_the_union_of_the_events(rows: list[tuple[object, ...]]) -> None:
     """However events overlap, touch, repeat or leave the window: against a count edge by edge. (Open events of nodes that serve
     have no known end and are left out.)"""

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.adapters.slurm.accounting import purge_days, read_events, read_jobs
@@ -14,6 +14,7 @@ from nodeworthy.errors import BadFile
 from nodeworthy.model.nodeset import fold, unfold
 from nodeworthy.reports.audit.hostlists import expand
 from nodeworthy.reports.audit.inputs import EVENTS
+from tests.properties.inputs import fewer
 
 JOBS_HEADER = "JobIDRaw|User|State|Start|End|NNodes|NodeList|AllocTRES|JobName\n"
 EVENTS_HEADER = "Cluster|NodeName|TimeStart|TimeEnd|State|User|Reason\n"
@@ -34,7 +35,6 @@ def saved(content: str | bytes) -> Path:
 
 
 @given(NAMES)
-@settings(max_examples=300, deadline=None)
 def test_the_fast_way_unfolds_as_clustershell_does(names: list[str]) -> None:
     """Folding names and unfolding the column gives the same names back."""
     folded = fold(names)
@@ -42,7 +42,6 @@ def test_the_fast_way_unfolds_as_clustershell_does(names: list[str]) -> None:
 
 
 @given(st.one_of(TEXT, st.from_regex(r"[a-z]{1,5}\[[0-9,\-\[\]]{0,8}\]?", fullmatch=True)))
-@settings(max_examples=300, deadline=None)
 def test_odd_node_lists_never_raise(text: str) -> None:
     """What is no node list has no nodes; no node has a name with a bracket, a comma or a blank."""
     for name in expand(pl.Series([text], dtype=pl.String))["node"]:
@@ -55,8 +54,8 @@ def test_a_damaged_list_cannot_take_the_memory() -> None:
     assert expand(lists).rows() == [("n[1-2]", "n1"), ("n[1-2]", "n2")]
 
 
+@fewer(10)
 @given(st.binary(max_size=2000))
-@settings(max_examples=300, deadline=None)
 def test_any_bytes_are_a_frame_or_a_named_error(content: bytes) -> None:
     """Without a header it is BadFile that names the file; with one, lines are read or counted."""
     for reader, header in ((read_jobs, JOBS_HEADER), (read_events, EVENTS_HEADER)):
@@ -68,8 +67,8 @@ def test_any_bytes_are_a_frame_or_a_named_error(content: bytes) -> None:
         assert table.frame.height <= content.count(b"\n") + content.count(b"\r") + 1
 
 
+@fewer(10)
 @given(st.lists(TEXT.map(lambda t: t.replace("\r", "").replace("\x01", "")), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
 def test_job_names_with_separators_are_counted_never_guessed(names: list[str]) -> None:
     """A name with a separator or a line end costs its own line, is counted, and shifts no other job's fields."""
     lines = [f"{k}|u{k}|COMPLETED|1780000000|1780000100|1|n{k}|gres/gpu=4|{name}" for k, name in enumerate(names)]
@@ -85,7 +84,6 @@ def test_job_names_with_separators_are_counted_never_guessed(names: list[str]) -
 
 
 @given(TEXT.map(lambda t: t.replace("\n", " ").replace("\r", " ")))
-@settings(max_examples=300, deadline=None)
 def test_a_separator_inside_a_reason_stays_in_the_reason(reason: str) -> None:
     """Reason comes last when we ask, and in the middle when people save the default columns."""
     last = read_events(saved(f"{EVENTS_HEADER}c|n1|1780000000|Unknown|DRAIN|root(0)|{reason}\n")).frame
@@ -100,7 +98,6 @@ def test_a_separator_inside_a_reason_stays_in_the_reason(reason: str) -> None:
 
 
 @given(st.text(max_size=20))
-@settings(max_examples=200, deadline=None)
 def test_purge_settings_are_days_or_unknown(text: str) -> None:
     """Whatever slurmdbd prints: a number of days or None."""
     days = purge_days(text)

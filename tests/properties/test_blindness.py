@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.adapters.files.catalogue import load
@@ -26,6 +26,7 @@ from nodeworthy.judge.sources import CHECK as SOURCE_BLIND
 from nodeworthy.model.finding import Finding, UnknownReason, Verdict
 from nodeworthy.model.fleet import Fleet, Node, NodeClass
 from nodeworthy.ports import TelemetryBatch
+from tests.properties.inputs import fewer
 
 CATALOGUE = load()
 START = 1_700_000_000.0
@@ -235,7 +236,7 @@ def test_a_disturbance_accuses_nobody(name: str) -> None:
     assert of_source(judgement) == []
 
 
-@settings(max_examples=10, deadline=None)
+@fewer(20)
 @given(st.lists(st.tuples(st.sampled_from(sorted(DISTURBANCES)), st.integers(1, 8)), min_size=1, max_size=5))
 def test_disturbances_in_any_order_accuse_nobody(plan: list[tuple[str, int]]) -> None:
     """Disturbances follow one another in any order and length, with good telemetry between or not."""
@@ -249,7 +250,7 @@ def test_disturbances_in_any_order_accuse_nobody(plan: list[tuple[str, int]]) ->
     assert adverse(judgement.findings) == before
 
 
-@settings(max_examples=10, deadline=None)
+@fewer(20)
 @given(st.data())
 def test_any_subset_of_values_may_vanish(data: st.DataObject) -> None:
     """Blanking any cells of the frames never makes a finding that the whole frames do not make."""

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.judge.compile import compile_condition
@@ -93,7 +93,6 @@ def both(condition: Condition, data: list[dict[str, Any]]) -> tuple[list[bool | 
     return answers, [condition.evaluate(row) for row in data]
 
 
-@settings(max_examples=1500, deadline=None)
 @given(expressions, rows)
 def test_the_two_back_ends_agree(text: str, data: list[dict[str, Any]]) -> None:
     """Polars and the reference evaluator give the same answer for every condition and row."""
@@ -104,7 +103,6 @@ def test_the_two_back_ends_agree(text: str, data: list[dict[str, Any]]) -> None:
     assert compiled == reference, text
 
 
-@settings(max_examples=1000, deadline=None)
 @given(expressions, rows, st.sets(st.sampled_from(NAMES)))
 def test_blanking_inputs_never_makes_a_condition_true(text: str, data: list[dict[str, Any]], blank: set[str]) -> None:
     """Taking away what is known turns an answer into unknown or leaves it; it never changes it (Kleene)."""
@@ -118,7 +116,6 @@ def test_blanking_inputs_never_makes_a_condition_true(text: str, data: list[dict
         assert condition.evaluate({}) is None, text
 
 
-@settings(max_examples=1500, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=60), expressions.map(lambda t: t[: len(t) * 2 // 3]), expressions.map(lambda t: t + "\0")
@@ -133,7 +130,6 @@ def test_any_text_is_read_or_refused_clearly(text: str) -> None:
         assert error.message
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     expressions,
     st.dictionaries(names, st.one_of(st.binary(), st.lists(st.integers()), st.integers(), st.text(), st.floats())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.decide.fleet_diff import compare, merge
@@ -44,7 +44,6 @@ def listings(draw: st.DrawFn) -> tuple[list[Listed], str]:
     return listed, cluster
 
 
-@settings(max_examples=500, deadline=None)
 @given(declared_fleets(), listings())
 def test_merge_loses_nothing_and_settles_everything(declared: Fleet, listing: tuple[list[Listed], str]) -> None:
     """Every declared node is still there with its labels; a second comparison finds only what is gone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.adapters.files.fleet import parse_fleet
@@ -11,6 +11,7 @@ from nodeworthy.adapters.files.fleet_write import fleet_text
 from nodeworthy.errors import BadFile, BadRequest
 from nodeworthy.model.fleet import Fleet, Names, Node, NodeClass
 from nodeworthy.model.nodeset import fold, unfold
+from tests.properties.inputs import fewer
 
 HOST = st.from_regex(r"[a-z]{1,2}-?[0-9]{0,3}(\.x)?", fullmatch=True).filter(lambda n: not n.endswith("-"))
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=8)
@@ -44,7 +45,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     return Fleet(draw(TEXT), {c.name: c for c in CLASSES}, nodes)
 
 
-@settings(max_examples=300, deadline=None)
+@fewer(5)
 @given(fleets())
 def test_written_reads_back(fleet: Fleet) -> None:
     """Writing and reading again gives the same fleet, and writing over it changes not one letter."""
@@ -53,7 +54,7 @@ def test_written_reads_back(fleet: Fleet) -> None:
     assert fleet_text(fleet, text) == text
 
 
-@settings(max_examples=100, deadline=None)
+@fewer(10)
 @given(fleets(), fleets())
 def test_rewritten_reads_back(old: Fleet, new: Fleet) -> None:
     """Any fleet can be written over any other; it reads back, and the file's first comment stays."""
@@ -99,7 +100,6 @@ def as_toml(value: object) -> str:
     return repr(value) if isinstance(value, (int, float)) else "'" + str(value).replace("'", "") + "'"
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=5))
 def test_wrong_values_are_problems(document: dict[str, object]) -> None:
     """Any values under any keys are a fleet, or problems with a file and a message."""
@@ -111,7 +111,6 @@ def test_wrong_values_are_problems(document: dict[str, object]) -> None:
         assert all(p.file == "fleet.toml" and p.message for p in error.problems)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.one_of(st.text(max_size=200), st.from_regex(r"(\[\[?[a-z.\"]*\]?\]?\n|[a-z]+ ?= ?[\"\[{}0-9a-z,\]]*\n){1,8}"))
 )
@@ -124,14 +123,12 @@ def test_garbage_is_a_bad_file(text: str) -> None:
             assert error.problems
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(HOST, max_size=30, unique=True))
 def test_fold_and_unfold(names: list[str]) -> None:
     """Unfolding what was folded gives exactly the same names."""
     assert set(unfold(fold(names))) == set(names)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="n0189[]-,/@!*&^ é\0", max_size=24))
 def test_any_text_is_a_node_set_or_refused(text: str) -> None:
     """No text breaks the node-set parser."""

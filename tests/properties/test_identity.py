@@ -10,6 +10,7 @@ from nodeworthy.model.fleet import Fleet, Names, Node, NodeClass
 from nodeworthy.model.gpu_identity import GpuTable
 from nodeworthy.model.identity import GpuSeen, NameKind, Observed, Resolver
 from nodeworthy.model.names import gpu_uuid, host_and_port, pci_address, serial_number, short_name
+from tests.properties.inputs import fewer
 
 CLASS = {"c": NodeClass("c", 8)}
 WORDS = ["n1", "n2", "n3", "n1.a.org", "n1.b.org", "N2", "n2:9400", "10.0.0.1", "10.0.0.2:9400", "gw:1", "gw:2", "gw"]
@@ -82,14 +83,12 @@ def check(fleet: Fleet, resolver: Resolver) -> None:
                 assert answer is None or answer.gpu in (gpu, None), "a mark leads to another GPU"
 
 
-@settings(max_examples=400, deadline=None)
 @given(fleets(), st.lists(OBSERVED, max_size=8))
 def test_never_merges(fleet: Fleet, observed: list[Observed]) -> None:
     """Whatever is observed, no two assets are merged and every answer is a node or a reason."""
     check(fleet, Resolver(fleet, observed))
 
 
-@settings(max_examples=200, deadline=None)
 @given(fleets(), st.lists(OBSERVED, max_size=6), st.randoms(use_true_random=False))
 def test_order_does_not_matter(fleet: Fleet, observed: list[Observed], random: object) -> None:
     """The answers depend on what was observed and when, not on the order in which it was told."""
@@ -175,10 +174,9 @@ class Workshop(RuleBasedStateMachine):
 
 
 TestWorkshop = Workshop.TestCase
-TestWorkshop.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestWorkshop.settings = settings(fewer(5), stateful_step_count=20)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_has_a_form_or_none(text: str) -> None:
     """No text breaks the readers of names, and a form once found stays as it is."""

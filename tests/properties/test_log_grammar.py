@@ -1,23 +1,19 @@
-"""Whatever the bytes are: no exception, no lost neighbour, no trust that was not earned.
-
-Some thousand inputs in a normal run; NODEWORTHY_INPUTS=100000 for the full campaign.
-"""
+"""Whatever the bytes are: no exception, no lost neighbour, no trust that was not earned."""
 
 from __future__ import annotations
 
 import io
-import os
 import random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.adapters.files.literals import finder
 from nodeworthy.adapters.files.log_rules import built_in, load_grammar
 from nodeworthy_node.log import Event, Reference, parse
 from nodeworthy_node.log.scan import Tally, events, find_one_by_one
+from tests.properties.inputs import fewer
 
-INPUTS = int(os.environ.get("NODEWORTHY_INPUTS", "2000"))
 BEFORE = b"2026-11-30T17:30:00+00:00 n1 kernel: NVRM: Xid (PCI:0000:01:00): 79, before"
 AFTER = b"2026-11-30T17:30:01+00:00 n2 kernel: NVRM: Xid (PCI:0000:02:00): 79, after"
 GRAMMAR = load_grammar()
@@ -66,10 +62,6 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(line).replace(b"\n", b" ")
 
 
-CAMPAIGN = settings(max_examples=INPUTS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@CAMPAIGN
 @given(damaged())
 def test_damaged_lines_cost_only_themselves(line: bytes) -> None:
     """Neighbours of a damaged line are classified as ever, and what it gives itself is well-formed."""
@@ -82,14 +74,12 @@ def test_damaged_lines_cost_only_themselves(line: bytes) -> None:
         assert event.as_dict()["kind"]
 
 
-@CAMPAIGN
 @given(st.binary(max_size=400))
 def test_any_bytes_can_be_parsed(raw: bytes) -> None:
     """Parsing and classifying any bytes raises nothing."""
     GRAMMAR.classify(parse(raw, SEEN))
 
 
-@CAMPAIGN
 @given(st.sampled_from(EXAMPLES), st.text(alphabet="abcxyz-_", min_size=1, max_size=12), st.binary(max_size=30))
 def test_another_writer_is_never_trusted(example: bytes, program: str, noise: bytes) -> None:
     """Whatever a program writes through syslog, the event is not trusted and holds nothing."""
@@ -100,7 +90,7 @@ def test_another_writer_is_never_trusted(example: bytes, program: str, noise: by
     assert event is None or (not event.trusted and not event.holds)
 
 
-@settings(max_examples=max(20, INPUTS // 100), deadline=None)
+@fewer(20)
 @given(st.lists(st.one_of(damaged(), st.binary(max_size=60).map(lambda raw: raw.replace(b"\n", b" "))), max_size=40))
 def test_both_finders_agree(lines: list[bytes]) -> None:
     """Hyperscan and the standard library find the same lines."""

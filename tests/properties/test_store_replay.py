@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.model.finding import Finding
@@ -14,6 +14,7 @@ from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Outcome
 from nodeworthy.record.backup import back_up, restore
 from nodeworthy.record.store import SqlStore, open_store
+from tests.properties.inputs import fewer
 from tests.record_samples import AT, event, finding, hold, state
 
 NODES = [f"n{i}" for i in range(5)]
@@ -89,8 +90,8 @@ def check(store: SqlStore, outcomes: list[Outcome]) -> None:
     assert all(f.ended is None or f.since < f.ended for f in every)
 
 
+@fewer(20)
 @given(turns())
-@settings(max_examples=25, deadline=None)
 def test_the_store_follows_its_turns_and_the_ledger_replays_to_it(outcomes: list[Outcome]) -> None:
     """After each turn, and after closing and opening again, and after backup and restore, it is the same record."""
     with tempfile.TemporaryDirectory() as folder:
@@ -111,8 +112,8 @@ def test_the_store_follows_its_turns_and_the_ledger_replays_to_it(outcomes: list
         other.close()
 
 
+@fewer(20)
 @given(turns(), st.integers(-1, 9))
-@settings(max_examples=25, deadline=None)
 def test_prune_changes_nothing_that_a_turn_starts_from(outcomes: list[Outcome], step: int) -> None:
     """Whenever it is pruned, what is open and last known stays, and nothing young goes."""
     store = open_store("temporary:")

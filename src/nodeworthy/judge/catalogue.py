@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -24,6 +23,7 @@ from nodeworthy.judge.catalogue_entry import Entry
 from nodeworthy.judge.features import FUNCTIONS
 from nodeworthy.model.catalogue import Catalogue, Check, Expectation, Feature, Signal, SourceField
 from nodeworthy.model.fact import DTYPES, KINDS
+from nodeworthy.model.toml_text import read_toml
 
 BUILT_IN = "built-in"
 Made = TypeVar("Made")
@@ -72,11 +72,9 @@ def build(texts: Sequence[CatalogueText]) -> Catalogue:
 
 def _read(text: CatalogueText, stack: _Stack) -> None:
     try:
-        document = tomllib.loads(text.text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
-        number = int(line.group(1)) if line else None
-        stack.problems.append(Problem(text.file, number, "", f"is not TOML: {error}", "correct the syntax"))
+        document = read_toml(text.text, text.file)
+    except BadFile as error:
+        stack.problems += error.problems
         return
     places = _places(text.text)
     for table, rows in document.items():

@@ -118,7 +118,7 @@ def verify(path: Path) -> Backup:
     try:
         rows = {str(name): int(count) for name, count in end["rows"].items()}
         backup = Backup(str(path), str(head["schema"]), float(head["at"]), int(head["sequence"]), rows)
-    except (KeyError, AttributeError, TypeError, ValueError) as error:
+    except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise _not_whole(path, "its head or its end says too little") from error
     if end["sha256"] != digest.hexdigest() or dict(counts) != {name: count for name, count in rows.items() if count}:
         raise _not_whole(path, "its content does not match its digest")
@@ -138,7 +138,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _parsed(path: Path, raw: bytes) -> Any:
     try:
         value = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _not_whole(path, "a line is not JSON") from error
     if not isinstance(value, (dict, list)):
         raise _not_whole(path, "a line is neither a head nor a row")

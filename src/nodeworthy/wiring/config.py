@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-import tomllib
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from nodeworthy.adapters.files.positions import line_of, positions
 from nodeworthy.errors import BadFile, Problem
+from nodeworthy.model.toml_text import read_toml
 from nodeworthy.wiring.settings import Settings
 
 ENVIRONMENT = "NODEWORTHY_CONFIG"
@@ -50,10 +50,7 @@ def _read(path: Path) -> str:
 
 def parse(text: str, name: str) -> tuple[Settings, tuple[Problem, ...]]:
     """As `load`, of a text; `name` is the file's name in what is said about it."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadFile([_syntax(name, text, error)]) from error
+    document = read_toml(text, name, remedy='texts stand in quotes: socket = "/run/x.sock"')
     places = positions(text, document)
     try:
         settings = Settings.model_validate(document)
@@ -71,14 +68,6 @@ def parse(text: str, name: str) -> tuple[Settings, tuple[Problem, ...]]:
 
 
 _HINT = "`nodeworthy config explain` tells what each setting is for"
-
-
-def _syntax(name: str, text: str, error: tomllib.TOMLDecodeError) -> Problem:
-    """tomllib says `… (at line 3, column 7)` in its sentence (3.14 also in attributes)."""
-    sentence, _, place = str(error).partition(" (at ")
-    words = place.replace(",", " ").rstrip(")").split()
-    line = int(words[1]) if len(words) > 1 and words[0] == "line" else text.count("\n") + 1
-    return Problem(name, line, "", f"not TOML: {sentence}", 'texts stand in quotes: socket = "/run/x.sock"')
 
 
 def _problem(

@@ -251,12 +251,10 @@ def _from_json(text: str) -> Optional[Line]:
     if message is None:
         return None
     stamp = record.get("__REALTIME_TIMESTAMP") or record.get("_SOURCE_REALTIME_TIMESTAMP")
-    at, note = None, "the record has no time"
-    try:
-        if stamp is not None:
-            at, note = int(str(stamp)) / 1e6, ""
-    except ValueError:
-        note = "the time of the record cannot be read"
+    at = _microseconds(stamp)
+    note = (
+        "" if at is not None else "the record has no time" if stamp is None else "the time of the record cannot be read"
+    )
     transport = record.get("_TRANSPORT")
     kernel = None if transport is None else transport == "kernel"
     uptime = _microseconds(record.get("_SOURCE_MONOTONIC_TIMESTAMP") or record.get("__MONOTONIC_TIMESTAMP"))
@@ -282,10 +280,9 @@ def _json_message(record: "dict[str, Any]") -> Optional[str]:
 
 
 def _microseconds(value: object) -> Optional[float]:
-    try:
-        return None if value is None else int(str(value)) / 1e6
-    except ValueError:
-        return None
+    """Seconds. More than 17 digits are later than the year 5138: no time, and hundreds of them are no float either."""
+    text = str(value)
+    return int(text) / 1e6 if len(text) <= 17 and text.isascii() and text.isdigit() else None
 
 
 def _text(value: object) -> str:

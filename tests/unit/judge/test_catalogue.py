@@ -90,7 +90,7 @@ def test_a_site_layer_overrides_by_id_and_is_recorded(tmp_path: Path) -> None:
         (('help = "Hot."', 'help = "Hot."\nevent = {kind = "xid"}'), "site.toml:7", "exactly one of", "remove one"),
         (('id = "gpu-too-hot"', 'id = "GPU hot"'), "site.toml:3", "cannot be an id", "lower-case"),
         (("[[check]]", "[[cheque]]"), "site.toml", "is not a table of a catalogue", "[[check]]"),
-        (("[[check]]", "[[check]"), "site.toml:2", "is not TOML", "syntax"),
+        (("[[check]]", "[[check]"), "site.toml:2", "not TOML", "correct the line"),
     ],
 )
 def test_what_is_wrong_is_said_with_place_and_remedy(

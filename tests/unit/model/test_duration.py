@@ -94,16 +94,6 @@ def test_what_is_no_time_is_refused_with_a_hint(text: str) -> None:
     assert refused.value.hint
 
 
-@given(st.text(max_size=80))
-def test_any_text_is_read_or_refused_clearly(text: str) -> None:
-    """No text whatever raises anything but BadRequest."""
-    for parse in (parse_duration, lambda t: parse_time(t, now=NOW)):
-        try:
-            assert isinstance(parse(text), float)
-        except BadRequest as error:
-            assert error.hint
-
-
 @given(st.integers(min_value=0, max_value=253402300799))
 def test_a_printed_time_is_read_back(at: int) -> None:
     """What format_time prints, parse_time reads."""

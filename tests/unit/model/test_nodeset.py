@@ -44,3 +44,13 @@ def test_ten_thousand_names_fold_within_seconds() -> None:
     start = time.perf_counter()
     assert fold(names) == "gpu[00000-09999]"
     assert time.perf_counter() - start < 3.0
+
+
+@pytest.mark.parametrize("text", ["[" * 1_000_000, "a[" * 500_000, "n[1-" * 250_000, "n[1-2],[" * 100_000])
+def test_a_million_brackets_cost_a_moment(text: str) -> None:
+    """The guard against huge sets reads a text once, and the refusal does not repeat a million characters."""
+    start = time.process_time()
+    with pytest.raises(BadRequest) as refused:
+        unfold(text)
+    assert time.process_time() - start < 2
+    assert len(str(refused.value)) < 1000

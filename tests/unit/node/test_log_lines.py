@@ -173,3 +173,12 @@ def test_sel_rows() -> None:
         line = parse(raw, SEEN)
         assert (line.time, line.identifier) == (AT, "ipmi-sel")
         assert line.message.startswith("Power Supply #0xc4 |")
+
+
+@pytest.mark.parametrize("stamp", ['"soon"', "9" * 400, '"-5"', '"' + "9" * 18 + '"', "1.5", "[]"])
+def test_an_impossible_time_in_a_journal_record_is_no_time(stamp: str) -> None:
+    """A number of hundreds of digits, a negative one, one after the year 5138: the line stays, its time is unknown."""
+    record = f'{{"MESSAGE":"x","__REALTIME_TIMESTAMP":{stamp},"__MONOTONIC_TIMESTAMP":{stamp}}}'
+    line = parse(record.encode(), Reference(now=1796060423.0))
+    assert (line.message, line.time, line.uptime) == ("x", None, None)
+    assert line.note

@@ -275,7 +275,11 @@ def test_site_rules_layer(tmp_path: Path) -> None:
         ("[xid.63]\nseverity = 'awful'\n", "xid.63: severity: 'awful'"),
         ("[xid.63]\nrole = 'culprit'\n", "xid.63: role: 'culprit'"),
         ("[rules]\n", "no such table"),
-        ("= nonsense", "cannot be read"),
+        ("= nonsense", "not TOML"),
+        ("rule = 5\n", "rule: is not a list of tables"),
+        ("rule = [5]\n", "rule: is not a list of tables"),
+        ("xid = 5\n", "xid: is not a table of codes"),
+        ("[sxid]\n79 = 5\n", "sxid: is not a table of codes"),
     ],
 )
 def test_bad_site_rules_are_named(tmp_path: Path, text: str, words: str) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from nodeworthy.adapters.files.positions import line_of, positions
 from nodeworthy.errors import BadFile, BadRequest, NotKnown, Problem
 from nodeworthy.model.fleet import Fleet, Names, Node, NodeClass
 from nodeworthy.model.nodeset import unfold
+from nodeworthy.model.toml_text import read_toml
 
 ENVIRONMENT: Final = "NODEWORTHY_FLEET"
 SEARCHED: Final = (Path("fleet.toml"), Path("/etc/nodeworthy/fleet.toml"))
@@ -62,20 +62,9 @@ def read_text(path: str | Path) -> str:
         raise BadRequest(f"cannot read {path}: {reason}", hint="check the path and its permissions") from error
 
 
-def parse_toml(text: str, file: str) -> dict[str, Any]:
-    """TOML as plain objects, or BadFile with the line."""
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        where = re.search(r"\(at line (\d+)", str(error))
-        line = int(where[1]) if where else None
-        message = re.sub(r"\s*\(at [^)]*\)$", "", str(error))
-        raise BadFile([Problem(file, line, "", f"not TOML: {message}", "correct the line; see toml.io")]) from error
-
-
 def parse_fleet(text: str, file: str = "fleet.toml") -> Fleet:
     """The fleet that a text declares; `file` is only for messages."""
-    document = parse_toml(text, file)
+    document = read_toml(text, file)
     reader = _Reader(document)
     fleet = reader.fleet()
     if reader.problems:

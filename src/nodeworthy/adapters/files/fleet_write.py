@@ -15,11 +15,12 @@ from typing import Any, Final
 import tomlkit
 from tomlkit.items import AoT, Table
 
-from nodeworthy.adapters.files.fleet import parse_fleet, parse_toml, read_groups, spread
+from nodeworthy.adapters.files.fleet import parse_fleet, read_groups, spread
 from nodeworthy.adapters.files.fleet_layout import Old, Plain, domain_lines, domains_of, layout, natural
 from nodeworthy.errors import BadRequest, Broken
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.nodeset import fold, unfold
+from nodeworthy.model.toml_text import read_toml
 
 _MANY: Final = 100  # more new lines than this are added to a table as text
 # how many levels of [tables] each top key gets; below them entries are on one line
@@ -33,8 +34,8 @@ def fleet_text(fleet: Fleet, old: str | None = None) -> str:
         document.add(tomlkit.comment("What there should be. Check it with: nodeworthy fleet check"))
         plain = layout(fleet)
     else:
+        before = read_toml(old, "fleet.toml")
         document = tomlkit.parse(old)
-        before = parse_toml(old, "fleet.toml")
         plain = layout(fleet, _arrangement(before))
         plain["domains"] = _keep_true_lines(before.get("domains", {}), fleet)
         plain = {key: value for key, value in plain.items() if value or key in document}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeworthy.errors import BadFile, Problem
+from nodeworthy.model.toml_text import read_toml
 from nodeworthy_node.log.grammar import Grammar
 
 FILES = ("log_rules.toml", "xid.toml", "sxid.toml")
@@ -57,19 +58,24 @@ def _build(mapping: Mapping[str, Any], file: str) -> Grammar:
 
 def _layered(site: Path) -> Mapping[str, Any]:
     try:
-        own = tomllib.loads(site.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = site.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise BadFile([Problem(str(site), None, "", f"cannot be read: {error}")]) from error
+    own = read_toml(text, str(site))
     unknown = sorted(set(own) - {"rule", "xid", "sxid"})
     if unknown:
         remedy = "use [[rule]], [xid.N] or [sxid.N]"
         raise BadFile([Problem(str(site), None, name, "no such table", remedy) for name in unknown])
-    base = built_in()
     mine = own.get("rule", [])
+    if not isinstance(mine, list) or not all(isinstance(rule, dict) for rule in mine):
+        raise BadFile([Problem(str(site), None, "rule", "is not a list of tables", "write each as [[rule]]")])
+    base = built_in()
     replaced = {rule.get("id") for rule in mine}
     merged = {**base, "rules": [*mine, *(rule for rule in base["rules"] if rule["id"] not in replaced)]}
     for table in ("xid", "sxid"):
         codes = own.get(table, {})
+        if not isinstance(codes, dict) or not all(isinstance(code, dict) for code in codes.values()):
+            raise BadFile([Problem(str(site), None, table, "is not a table of codes", f"write each as [{table}.79]")])
         merged[table] = {
             **base[table],
             **{code: {**base[table].get(code, _BLANK), **new} for code, new in codes.items()},
