@@ -46,7 +46,7 @@ def want(
             before = None
         if before is None and finding.unknown is not None:
             continue
-        hold = Hold(
+        wanted[key] = Hold(
             key=before.key if before else hold_key(key, finding.since),
             subject=finding.component,
             effect=Effect(check.effect),
@@ -57,8 +57,8 @@ def want(
             evidence=finding.evidence,
             because=(key,),
             clears=finding.clears or check.clears,
+            waiting_for=_waiting_for(finding, shared.get(key), policy, now),
         )
-        wanted[key] = replace(hold, waiting_for=_waiting_for(finding, shared.get(key), policy, now))
     for key, hold in held.items():
         if key not in wanted and hold.state is not HoldState.LIFTED:
             wanted[key] = replace(hold, state=HoldState.LIFTED, ended=now, waiting_for="")

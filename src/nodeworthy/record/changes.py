@@ -53,8 +53,23 @@ def _add(connection: sa.Connection, table: sa.Table, new: Sequence[rows.Row]) ->
     if not new:
         return 0
     first = _take(connection, table, len(new))
-    connection.execute(table.insert(), [{**row, "id": first + place} for place, row in enumerate(new)])
+    _insert(connection, table, new, first)
     return first
+
+
+def _insert(connection: sa.Connection, table: sa.Table, new: Sequence[rows.Row], first: int) -> None:
+    """Through the driver: what SQLAlchemy does for each row of an `executemany` costs three times the insert itself."""
+    statement = table.insert().compile(dialect=connection.dialect)
+    columns = [(column.name, tables.converter(column)) for column in table.columns]
+    values = [
+        [first + place if name == "id" else convert(row[name]) for name, convert in columns]
+        for place, row in enumerate(new)
+    ]
+    if statement.positional:
+        connection.exec_driver_sql(str(statement), [tuple(row) for row in values])
+    else:
+        names = [name for name, _ in columns]
+        connection.exec_driver_sql(str(statement), [dict(zip(names, row, strict=True)) for row in values])
 
 
 def append(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:

@@ -56,9 +56,12 @@ def _differs(old: Finding | None, new: Finding) -> bool:
 
 
 def _hold_differs(old: Hold | None, new: Hold) -> bool:
-    settled = bool(old and old.waiting_for) != bool(new.waiting_for)
+    if old is None or bool(old.waiting_for) != bool(new.waiting_for):
+        return True
     return (
-        old is None or settled or replace(old, evidence=(), waiting_for="") != replace(new, evidence=(), waiting_for="")
+        old is not new
+        and old != new
+        and replace(old, evidence=(), waiting_for="") != replace(new, evidence=(), waiting_for="")
     )
 
 
@@ -80,9 +83,10 @@ def _finding_entries(before: Picture, after: Picture, at: float) -> Iterator[Ent
 
 
 def _hold_entries(before: Picture, holds: Iterable[Hold], at: float) -> Iterator[Entry]:
+    known = {hold.key: hold for hold in before.holds.values()}
     for hold in holds:
         cause = hold.because[0] if hold.because else ""
-        old = next((h for h in before.holds.values() if h.key == hold.key), None)
+        old = known.get(hold.key)
         if hold.state is HoldState.LIFTED:
             yield Entry(at, "hold.lifted", str(hold.subject), f"would no longer hold: {hold.reason}", cause)
         elif old is None and hold.waiting_for:
