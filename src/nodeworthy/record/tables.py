@@ -79,8 +79,10 @@ class Words(sa.types.TypeDecorator[str]):
         return _clean_or_none(value)
 
 
-def converter(column: sa.Column[Any]) -> Callable[[Any], Any]:
-    """What turns a value of a word's field into what the driver takes for this column."""
+def converter(column: sa.Column[Any] | None) -> Callable[[Any], Any]:
+    """What turns a value of a word's field into what the driver takes for this column (None: a plain value)."""
+    if column is None:
+        return _as_it_is
     if isinstance(column.type, sa.JSON):
         return dump_json
     return _clean_or_none if isinstance(column.type, Words) else _as_it_is
