@@ -88,6 +88,8 @@ def _put_open(connection: sa.Connection, table: sa.Table, new: Sequence[rows.Row
     for start in range(0, len(keys), _CHUNK):
         some = keys[start : start + _CHUNK]
         query = sa.select(table.c.key, table.c.id).where(table.c.ended.is_(None), table.c.key.in_(some))
+        # SQLite would rather walk all open rows for each chunk than look up its keys
+        query = query.with_hint(table, f"INDEXED BY ux_{table.name}_open", "sqlite")
         open_ids.update((key, number) for key, number in connection.execute(query))
     changed = [{**row, "row": open_ids[key]} for key, row in last.items() if key in open_ids]
     if changed:
