@@ -127,7 +127,7 @@ def with_lab(count: int, profile: str) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="nw-turn-") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
-        with SlurmLab(folder / "lab", nodes=0, phantom=count, leaf=100).start() as lab:
+        with SlurmLab(folder / "lab", nodes=0, phantom=count, leaf=100).start(timeout_s=400) as lab:
             yield from _turns_on(lab, count, folder, profile)
             yield from _serve_on(lab, count, folder)
 
