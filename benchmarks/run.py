@@ -86,12 +86,13 @@ def machine() -> str:
     )
 
 
-def run(name: str, *, small: bool) -> Section:
-    """One benchmark, in its own process. Ends the program when it fails."""
+def run(name: str, *, small: bool, lab: Path | None) -> Section:
+    """One benchmark, in its own process. Ends the program when it fails. `lab`: one that runs already."""
     with tempfile.TemporaryDirectory() as scratch:
         found = Path(scratch) / "figures.json"
         options = ["--small"] if small else list(BENCHMARKS[name][1])
-        command = [sys.executable, "-m", f"benchmarks.{name}", *options, "--json", str(found)]
+        at = [f"--lab-at={lab}"] if lab and name == "turn" else []
+        command = [sys.executable, "-m", f"benchmarks.{name}", *options, *at, "--json", str(found)]
         when = f"{datetime.datetime.fromtimestamp(time.time(), datetime.UTC):%Y-%m-%d}, {machine()}"
         spent = measure.cost(command, show=True)
         if not found.exists():
@@ -112,11 +113,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", choices=[*BENCHMARKS], action="append", help="this one (may be repeated)")
     options.add_argument("--small", action="store_true", help="small sizes, and no page")
+    options.add_argument("--lab-at", type=Path, metavar="DIR", help="use the lab of phantom nodes that runs there")
     given = options.parse_args()
     sections = earlier(PAGE.read_text()) if PAGE.exists() else {}
     for name in given.only or BENCHMARKS:
         print(f"--- {name}", flush=True)
-        sections[name] = run(name, small=given.small).text
+        sections[name] = run(name, small=given.small, lab=given.lab_at).text
         if not given.small:
             PAGE.write_text(HEAD + "\n".join(sections[n] for n in BENCHMARKS if n in sections))
 
