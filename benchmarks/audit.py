@@ -14,20 +14,18 @@ node; users whose jobs fail fast everywhere; nodes with many planned outages; no
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+
+from benchmarks.measure import Cost, Figure, cost, nodeworthy, parser, report
 
 GPUS = 8
 DAY = 86400
@@ -53,15 +51,6 @@ class Truth:
     black_holes: set[str] = field(default_factory=set)
     decoys: set[str] = field(default_factory=set)
     down_hours: float = 0.0
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Of the audit's own process, with its pictures. CPU time is what a busy machine does not blur."""
-
-    wall_s: float
-    cpu_s: float
-    peak_mb: float
 
 
 @dataclass
@@ -216,22 +205,12 @@ def measure(folder: Path, days: int, html: bool = True) -> tuple[dict[str, Any],
     """Run the audit as its own process."""
     files = [f"--{what}={folder / what}.txt" for what in ("jobs", "events", "nodes")]
     page = [f"--html={folder / 'audit.html'}"] if html else []
-    argv = [sys.executable, "-m", "nodeworthy.cli.main", "audit", "slurm", *files, *page]
-    argv += [
-        f"--since={days}d",
-        f"--until={time.strftime('%Y-%m-%dT%H:%M:%S+00:00', time.gmtime(UNTIL))}",
-        "-o",
-        "json",
-    ]
-    source = str(Path(__file__).resolve().parents[1] / "src")
-    before, earlier = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(argv, capture_output=True, check=False, env={**os.environ, "PYTHONPATH": source})
-    seconds = time.perf_counter() - before
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = used.ru_utime + used.ru_stime - earlier.ru_utime - earlier.ru_stime
-    if done.returncode:
-        raise SystemExit(done.stderr.decode())
-    return json.loads(done.stdout), Cost(seconds, cpu, used.ru_maxrss / 1000)
+    until = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(UNTIL))
+    argv = nodeworthy("audit", "slurm", *files, *page, f"--since={days}d", f"--until={until}", "-o", "json")
+    spent = cost(argv)
+    if spent.returncode:
+        raise SystemExit(f"the audit ended with {spent.returncode}")
+    return json.loads(spent.stdout), spent
 
 
 def grade(report: dict[str, Any], truth: Truth) -> list[str]:
@@ -251,28 +230,35 @@ def grade(report: dict[str, Any], truth: Truth) -> list[str]:
     return wrong
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--nodes", type=int, default=10_000)
-    options.add_argument("--jobs", type=int, default=5_000_000)
+def figures(nodes: int, jobs: int, days: int, keep: Path | None) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        truth = generate(folder, nodes, jobs, days)
+        size = sum(f.stat().st_size for f in folder.glob("*.txt")) / 1e6
+        found, spent = measure(folder, days)
+    wrong = grade(found, truth)
+    what = f"audit of {nodes:,} nodes, {jobs:,} jobs, {days} days"
+    yield Figure(what, spent.wall_s, "s", 60.0, beside=f"{size:,.0f} MB of text; {spent.cpu_s:.1f} s of processor time")
+    yield Figure(f"{what}: memory", spent.peak_mb, "MB", 2000.0)
+    planted = f"{len(truth.lemons)} lemons and {len(truth.black_holes)} black holes were planted"
+    yield Figure(f"{what}: wrong answers", len(wrong), "answers", 0.0, beside="; ".join([planted, *wrong[:5]]))
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--nodes", type=int, help="10,000; with --small 1,000")
+    options.add_argument("--jobs", type=int, help="5,000,000; with --small 200,000")
     options.add_argument("--days", type=int, default=90)
     options.add_argument("--keep", type=Path, help="keep the files in this folder")
     given = options.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = given.keep or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        truth = generate(folder, given.nodes, given.jobs, given.days)
-        size = sum(f.stat().st_size for f in folder.glob("*.txt")) / 1e6
-        report, cost = measure(folder, given.days)
-    wrong = grade(report, truth)
-    print(f"{given.nodes:,} nodes, {given.jobs:,} jobs, {given.days} days ({size:,.0f} MB of text)")
-    print(f"audit: {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, peak {cost.peak_mb:,.0f} MB")
-    print(f"planted {len(truth.lemons)} lemons, {len(truth.black_holes)} black holes: ", end="")
-    print("all found, nobody else named" if not wrong else "WRONG")
-    for sentence in wrong:
-        print(f"  {sentence}")
-    return 1 if wrong else 0
+    nodes, jobs = (
+        given.nodes or (1_000 if given.small else 10_000),
+        given.jobs or (200_000 if given.small else 5_000_000),
+    )
+    if not report(figures(nodes, jobs, given.days, given.keep), given):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

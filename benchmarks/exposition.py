@@ -10,13 +10,13 @@ import os
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
-import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.measure import Figure, best, parser, report
 from nodeworthy.adapters.prometheus.api import read_answer
 from nodeworthy.model.catalogue import Signal, SourceField
 from nodeworthy.observe.exposition import LabelCache, Page, parse
@@ -48,16 +48,6 @@ def signals() -> list[Signal]:
     ]
 
 
-def best(action: Callable[[], object], times: int = 3) -> float:
-    """Seconds of the fastest of several runs."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
-
-
 def parse_all(pages: list[str]) -> list[Page]:
     cache: LabelCache = {}
     names = frozenset(s.fields[0].name for s in signals())
@@ -69,10 +59,12 @@ def client_all(pages: list[str]) -> int:
 
 
 def ratio(pages: list[str], client_share: int = 10) -> tuple[float, float]:
-    """Samples a second of prometheus_client and of ours, measured alternately on the same pages."""
+    """Samples a second of processor time of prometheus_client and of ours, on the same pages."""
     each = GPUS * FIELDS
     few = pages[: max(1, len(pages) // client_share)]
-    return len(few) * each / best(lambda: client_all(few)), len(pages) * each / best(lambda: parse_all(pages), 5)
+    return len(few) * each / best(lambda: client_all(few), 3, time.process_time), len(pages) * each / best(
+        lambda: parse_all(pages), 7, time.process_time
+    )
 
 
 def answer(nodes: int, names: int) -> bytes:
@@ -101,31 +93,30 @@ def answer(nodes: int, names: int) -> bytes:
     return orjson.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
 
 
-def results(nodes: int) -> Iterator[str]:
+def results(nodes: int) -> Iterator[Figure]:
     few = [page(n) for n in range(200)]
     client, ours = ratio(few)
-    yield f"parse, prometheus_client: {client:,.0f} samples/s"
-    yield f"parse, ours:              {ours:,.0f} samples/s, {ours / client:.0f} times as many"
+    beside = f"prometheus_client {client:,.0f}: {ours / client:.0f} times as many"
+    yield Figure("metrics pages parsed, one core", ours, "samples/s", 1e6, at_least=True, beside=beside)
     stamped = [text.replace("\n", " 1796000000123\n") for text in few]
-    yield f"parse, with time stamps:  {200 * GPUS * FIELDS / best(lambda: parse_all(stamped)):,.0f} samples/s (as /federate)"
+    taken = best(lambda: parse_all(stamped))
+    yield Figure("the same with time stamps (as /federate)", 200 * GPUS * FIELDS / taken, "samples/s")
     body = answer(500, 8)
     taken = best(lambda: read_answer(200, body))
-    yield f"Prometheus' answer:       {500 * GPUS * 8 / taken:,.0f} series/s ({len(body) / 1e6:.0f} MB in {taken:.2f} s)"
-    start = time.perf_counter()
+    yield Figure("a Prometheus answer read", 500 * GPUS * 8 / taken, "series/s", beside=f"{len(body) / 1e6:.0f} MB")
     pages = [p for n in range(0, nodes, 200) for p in parse_all([page(k) for k in range(n, min(n + 200, nodes))])]
-    yield f"{nodes:,} nodes: pages made and parsed in {time.perf_counter() - start:.1f} s"
     start = time.perf_counter()
     batch = to_batch(join([p.samples for p in pages]), signals(), lambda name: name, source="dcgm", at=1.0)
     taken = time.perf_counter() - start
-    count = nodes * GPUS * FIELDS
-    yield f"{count:,} samples to a frame of {batch.frames['gpu'].height:,} GPUs in {taken:.2f} s"
+    count, gpus = nodes * GPUS * FIELDS, batch.frames["gpu"].height
+    yield Figure(f"{count:,} samples to a frame of {gpus:,} GPUs", taken, "s")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=10_000)
-    for line in results(parser.parse_args().nodes):
-        print(line, flush=True)
+    options = parser(__doc__)
+    options.add_argument("--nodes", type=int, help="of the last figure (10,000; with --small 500)")
+    given = options.parse_args()
+    report(results(given.nodes or (500 if given.small else 10_000)), given)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long judging takes: 100 checks over 80,000 GPUs with 60 signals, with debounce.
 
-    PYTHONPATH=src python benchmarks/judge.py [--gpus 80000] [--turns 20]
+    python -m benchmarks.judge [--gpus 80000] [--turns 20]
 
 Per case the median and the 95th percentile of the turns are printed, in milliseconds, for making the frames
 (alignment with the declared rows, cleaning, staleness) and for judging (expressions, debounce, findings, unknowns).
@@ -9,15 +9,15 @@ Every turn has new data. The first turns, in which findings open, are counted to
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from benchmarks.measure import Figure, parser, report
 from nodeworthy.judge.frames import Frames, build
 from nodeworthy.judge.judge import Judgement, JudgeState, judge
 from nodeworthy.model.catalogue import Catalogue, Check, Signal
@@ -118,21 +118,21 @@ def p95(values: list[float]) -> float:
     return sorted(values)[max(0, int(len(values) * 0.95 + 0.5) - 1)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpus", type=int, default=80_000)
-    parser.add_argument("--turns", type=int, default=20)
-    options = parser.parse_args()
-    print(f"{options.gpus} GPUs, {SIGNALS} signals, {CHECKS} checks, {options.turns} turns, Polars {pl.__version__}")
-    print(f"{'case':26}{'frames ms':>22}{'judge ms':>22}{'findings':>10}{'unknown':>10}")
-    print(f"{'':26}{'median':>11}{'p95':>11}{'median':>11}{'p95':>11}")
+def figures(gpus: int, turns: int) -> Iterator[Figure]:
+    size = f"{gpus:,} GPUs x {SIGNALS} signals, {CHECKS} checks"
     for case in CASES:
-        making, judging, result = measure(options.gpus, case, options.turns)
-        unknown = sum(group.count for group in result.unknown)
-        print(
-            f"{case.name:26}{statistics.median(making):11.1f}{p95(making):11.1f}"
-            f"{statistics.median(judging):11.1f}{p95(judging):11.1f}{len(result.findings):10}{unknown:10}"
-        )
+        making, judging, result = measure(gpus, case, turns)
+        beside = f"p95 {p95(judging):.0f} ms; making the frames {statistics.median(making):.0f} ms"
+        beside += f"; {len(result.findings):,} findings, {sum(g.count for g in result.unknown):,} answers unknown"
+        yield Figure(f"judge, {size}: {case.name}", statistics.median(judging), "ms", 100.0, beside=beside)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--gpus", type=int, help="80,000; with --small 8,000")
+    options.add_argument("--turns", type=int, default=20)
+    given = options.parse_args()
+    report(figures(given.gpus or (8_000 if given.small else 80_000), given.turns), given)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """How fast `nodeworthy log classify` is, as a ratio to `grep -cE` for the same literals on the same file.
 
-    python benchmarks/log_classify.py                     1 GB, one fault line in 20,000 (a bad day)
-    python benchmarks/log_classify.py --every 10          a storm: one line in ten is a fault line
-    python benchmarks/log_classify.py --megabytes 100
+    python -m benchmarks.log_classify                     1 GB, one fault line in 20,000 (a bad day)
+    python -m benchmarks.log_classify --every 10          a storm: one line in ten is a fault line
+    python -m benchmarks.log_classify --megabytes 100
 
 Both are whole processes, each run several times in turn, and the best of each counts: what other work on the machine
 costs hits both. grep runs with LC_ALL=C, its fastest.
@@ -10,19 +10,15 @@ costs hits both. grep runs with LC_ALL=C, its fastest.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import re
-import subprocess
-import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.measure import Figure, cost, environment, nodeworthy, parser, report
 from nodeworthy.adapters.files.log_rules import load_grammar
 
-ROOT = Path(__file__).resolve().parent.parent
 HEAD = "Nov 30 {clock} gpu-{node:04d} "
 QUIET = (
     "kernel: [{uptime}.{micro:06d}] IPv6: ADDRCONF(NETDEV_CHANGE): cali{hex}: link becomes ready",
@@ -77,15 +73,6 @@ def write_log(path: Path, megabytes: int, every: int) -> int:
     return faults
 
 
-def cost(command: list[str], environment: dict[str, str]) -> tuple[float, float, bytes]:
-    """Seconds by the clock, seconds of processor time, and the output of a whole process."""
-    before, start = os.times(), time.perf_counter()
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
-    took, after = time.perf_counter() - start, os.times()
-    busy = after.children_user + after.children_system - before.children_user - before.children_system
-    return took, busy, done.stdout
-
-
 def measure(path: Path, rounds: int) -> dict[str, float]:
     """The best of several rounds of grep and of the command, by the clock and in processor time, and their counts."""
     literals = load_grammar().literals
@@ -95,15 +82,15 @@ def measure(path: Path, rounds: int) -> dict[str, float]:
         "|".join(re.sub(r"([\\.\[\]{}()*+?^$|])", r"\\\1", literal) for literal in literals),
         str(path),
     ]
-    ours = [sys.executable, "-m", "nodeworthy.cli.main", "log", "classify", str(path), "--json", "-q"]
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONPATH": str(ROOT / "src")}
+    ours = nodeworthy("log", "classify", str(path), "--json", "-q")
+    env = {**environment(), "LC_ALL": "C"}
     best = dict.fromkeys(("grep_s", "grep_cpu_s", "ours_s", "ours_cpu_s"), float("inf"))
     for _ in range(rounds):
         for name, command in (("grep", grep), ("ours", ours)):
-            took, busy, out = cost(command, environment)
-            best[f"{name}_s"] = min(best[f"{name}_s"], took)
-            best[f"{name}_cpu_s"] = min(best[f"{name}_cpu_s"], busy)
-            best[f"{name}_lines"] = int(out) if name == "grep" else out.count(b"\n")
+            spent = cost(command, env=env)
+            best[f"{name}_s"] = min(best[f"{name}_s"], spent.wall_s)
+            best[f"{name}_cpu_s"] = min(best[f"{name}_cpu_s"], spent.cpu_s)
+            best[f"{name}_lines"] = int(spent.stdout) if name == "grep" else spent.stdout.count(b"\n")
     return {
         **best,
         "ratio": best["ours_s"] / best["grep_s"],
@@ -111,24 +98,29 @@ def measure(path: Path, rounds: int) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--megabytes", type=int, default=1000)
-    options.add_argument("--every", type=int, default=20_000, help="one fault line in this many")
-    options.add_argument("--rounds", type=int, default=3)
-    chosen = options.parse_args()
+def figures(megabytes: int, every: int, rounds: int) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "central.log"
-        faults = write_log(path, chosen.megabytes, chosen.every)
+        faults = write_log(path, megabytes, every)
         size = path.stat().st_size
-        result = measure(path, chosen.rounds)
-    print(f"file      {size / 1e9:.2f} GB, {faults} fault lines (1 in {chosen.every})")
-    for name, title in (("grep", "grep -cE"), ("ours", "classify")):
-        took, busy, lines = (result[f"{name}_{what}"] for what in ("s", "cpu_s", "lines"))
-        print(
-            f"{title}  {took:.2f} s ({busy:.2f} s of processor time), {lines:.0f} lines, {size / took / 1e9:.2f} GB/s"
-        )
-    print(f"ratio     {result['ratio']:.2f} ({result['ratio_cpu']:.2f} in processor time)")
+        result = measure(path, rounds)
+    what = f"log classify, {size / 1e9:.2f} GB, 1 line in {every:,} matches"
+    beside = f"{faults:,} fault lines; grep -cE {result['grep_s']:.2f} s, {size / result['grep_s'] / 1e9:.1f} GB/s"
+    target = 3.0 if every >= 1000 else None
+    yield Figure(f"{what}: by the clock", result["ours_s"], "s", beside=beside)
+    yield Figure(f"{what}: times grep's time", result["ratio"], "x", target)
+    yield Figure(f"{what}: times grep's processor time", result["ratio_cpu"], "x")
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--megabytes", type=int, help="1,000; with --small 100")
+    options.add_argument("--every", type=int, nargs="*", default=[20_000, 10], help="one fault line in this many")
+    options.add_argument("--rounds", type=int, default=3)
+    given = options.parse_args()
+    megabytes = given.megabytes or (100 if given.small else 1000)
+    report((f for every in given.every for f in figures(megabytes if every > 100 else megabytes // 10, every, given.rounds)),
+           given)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ def want(
             before = None
         if before is None and finding.unknown is not None:
             continue
-        hold = Hold(
+        decided = before is not None and not before.waiting_for
+        wanted[key] = Hold(
             key=before.key if before else hold_key(key, finding.since),
             subject=finding.component,
             effect=Effect(check.effect),
@@ -58,9 +59,8 @@ def want(
             evidence=finding.evidence,
             because=(key,),
             clears=finding.clears or check.clears,
+            waiting_for=_waiting_for(finding, shared.get(key), policy, now, decided),
         )
-        decided = before is not None and not before.waiting_for
-        wanted[key] = replace(hold, waiting_for=_waiting_for(finding, shared.get(key), policy, now, decided))
     for key, hold in held.items():
         if key not in wanted and hold.state is not HoldState.LIFTED:
             wanted[key] = replace(hold, state=HoldState.LIFTED, ended=now, waiting_for="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -24,30 +23,29 @@ def names_of(condition: str) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (name.startswith(CLASS_PREFIX), name)))
 
 
-def evidence(check: Check, table: Table, rows: Sequence[int]) -> list[tuple[Evidence, ...]]:
+def evidence(check: Check, table: Table, rows: list[int]) -> list[tuple[Evidence, ...]]:
     """For each row the values of the condition's names, with their source and when they were seen."""
     names = [n for n in names_of(check.condition or "") if n in table.frame.columns]
-    values = table.frame.select(names)[list(rows)]
-    columns = [values[name].to_list() for name in names]
-    origins = [[_origin(table, name, row) for row in rows] for name in names]
-    return [
-        tuple(
-            Evidence(name, show(columns[k][i]), *origins[k][i])
-            for k, name in enumerate(names)
-        )
-        for i in range(len(rows))
-    ]  # fmt: skip
+    columns = []
+    for name in names:
+        values = table.frame[name].gather(rows).to_list()
+        said = zip(values, _origins(table, name, rows), strict=True)
+        columns.append([Evidence(name, show(value), source, seen) for value, (source, seen) in said])
+    return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
 
-def _origin(table: Table, name: str, row: int) -> tuple[str, float | None]:
-    """Which source gave the value of a row, and when it was seen."""
+def _origins(table: Table, name: str, rows: list[int]) -> list[tuple[str, float | None]]:
+    """Which source gave the value of each row, and when it was seen: the first that is fresh there and says something."""
     if name.startswith(CLASS_PREFIX):
-        return "class", None
-    for source in table.suppliers.get(name, ()):
+        return [("class", None)] * len(rows)
+    found: list[tuple[str, float | None]] = [("history", None)] * len(rows)
+    for source in reversed(table.suppliers.get(name, ())):
         part = table.parts[source]
-        if part.states[row] == State.FRESH and part.values[name][row] is not None:
-            return source, part.seen[row]
-    return "history", None
+        gave = (part.states.gather(rows) == State.FRESH) & part.values[name].gather(rows).is_not_null()
+        seen = part.seen.gather(rows).to_list()
+        for place in gave.arg_true().to_list() if not gave.all() else range(len(rows)):
+            found[place] = (source, seen[place])
+    return found
 
 
 def show(value: object) -> str:

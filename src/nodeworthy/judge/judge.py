@@ -144,7 +144,8 @@ class _Turn:
         true_rows = self.column.arg_true().to_list() if self.column.any() else []
         answers: dict[int, Answer] = dict.fromkeys(true_rows, True)
         others = [row for row in before if row not in answers]
-        answers.update((row, self.column[row]) for row in others)
+        if others:
+            answers.update(zip(others, self.column.gather(others).to_list(), strict=True))
         after: dict[int, RowState] = {}
         opening: list[int] = []
         for row, answer in answers.items():
@@ -158,13 +159,21 @@ class _Turn:
             after[row] = replace(after[row], finding=finding)
         return after, self._standing(after)
 
-    def _open(self, rows: Sequence[int], states: Mapping[int, RowState]) -> list[Finding]:
+    def _open(self, rows: list[int], states: Mapping[int, RowState]) -> list[Finding]:
         if not rows:
             return []
         evidence = explain.evidence(self.check, self.table, rows)
+        nodes = self.table.frame["node"].gather(rows).to_list()
+        indexes = self.table.frame["index"].gather(rows).to_list()
         return [
-            explain.finding(self.check, self._component(row), states[row].since, proofs, len(states[row].openings))
-            for row, proofs in zip(rows, evidence, strict=True)
+            explain.finding(
+                self.check,
+                ComponentRef(node, self.check.kind, index),
+                states[row].since,
+                proofs,
+                len(states[row].openings),
+            )
+            for row, node, index, proofs in zip(rows, nodes, indexes, evidence, strict=True)
         ]
 
     def _standing(self, after: dict[int, RowState]) -> list[Finding]:
@@ -195,10 +204,6 @@ class _Turn:
     def _known(self, found: Finding) -> Finding:
         evidence = tuple(e for e in found.evidence if e.what != explain.UNKNOWN_SINCE)
         return replace(found, unknown=None, confidence=found.confidence / explain.BLIND_CONFIDENCE, evidence=evidence)
-
-    def _component(self, row: int) -> ComponentRef:
-        frame = self.table.frame
-        return ComponentRef(frame["node"][row], self.check.kind, frame["index"][row])
 
 
 def _answers(checks: Sequence[Check], frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:

@@ -83,7 +83,15 @@ class Fleet:
 
     def domain(self, kind: str, name: str) -> tuple[str, ...]:
         """The nodes known to be in one failure domain."""
-        return tuple(n.name for n in self.nodes.values() if n.domains.get(kind) == name)
+        return self._domains.get((kind, name), ())
+
+    @cached_property
+    def _domains(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        found: dict[tuple[str, str], list[str]] = {}
+        for node in self.nodes.values():
+            for domain in node.domains.items():
+                found.setdefault(domain, []).append(node.name)
+        return {domain: tuple(nodes) for domain, nodes in found.items()}
 
 
 def fleet_from_plain(plain: Mapping[str, Any]) -> Fleet:

@@ -11,14 +11,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
+import orjson
 import sqlalchemy as sa
 
 from nodeworthy.errors import Garbled
 
 NAMING: Final = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_PLAIN: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 metadata = sa.MetaData(naming_convention=NAMING)
 
 # SQLite's INTEGER PRIMARY KEY is the row id itself; a BIGINT there would be a second index
@@ -48,7 +51,15 @@ def clean_json(value: Any) -> Any:
 
 
 def dump_json(value: Any) -> str:
-    return json.dumps(clean_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """The cleaned value as JSON. orjson says null for NaN by itself and refuses what it cannot say (odd text, sets,
+    huge integers): only that, and text with NUL, takes the slow way."""
+    try:
+        text = orjson.dumps(value, option=_PLAIN)
+    except orjson.JSONEncodeError:
+        text = b"\\u0000"
+    if b"\\u0000" in text:
+        return json.dumps(clean_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.decode()
 
 
 def load_json(text: str) -> Any:
@@ -65,7 +76,24 @@ class Words(sa.types.TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        return None if value is None else clean_text(value)
+        return _clean_or_none(value)
+
+
+def converter(column: sa.Column[Any] | None) -> Callable[[Any], Any]:
+    """What turns a value of a word's field into what the driver takes for this column (None: a plain value)."""
+    if column is None:
+        return _as_it_is
+    if isinstance(column.type, sa.JSON):
+        return dump_json
+    return _clean_or_none if isinstance(column.type, Words) else _as_it_is
+
+
+def _clean_or_none(text: str | None) -> str | None:
+    return None if text is None else clean_text(text)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _words(name: str, *, null: bool = False) -> sa.Column[str]:

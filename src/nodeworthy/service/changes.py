@@ -60,9 +60,12 @@ def _differs(old: Finding | None, new: Finding) -> bool:
 
 
 def _hold_differs(old: Hold | None, new: Hold) -> bool:
-    settled = bool(old and old.waiting_for) != bool(new.waiting_for)
+    if old is None or bool(old.waiting_for) != bool(new.waiting_for):
+        return True
     return (
-        old is None or settled or replace(old, evidence=(), waiting_for="") != replace(new, evidence=(), waiting_for="")
+        old is not new
+        and old != new
+        and replace(old, evidence=(), waiting_for="") != replace(new, evidence=(), waiting_for="")
     )
 
 

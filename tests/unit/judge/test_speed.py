@@ -1,4 +1,4 @@
-"""A small instance of benchmarks/judge.py: the cost of judging grows with the columns, not with Python objects."""
+"""A small instance of benchmarks.judge: the cost of judging grows with the columns, not with Python objects."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeworthy.errors import BadRequest, Garbled, NotKnown, Refused, TimedOut, Unreachable
+from nodeworthy.model.hold import OwnerKind
 from nodeworthy.record import engine
 from nodeworthy.record.store import open_store
 from nodeworthy.record.tables import clean_json, clean_text, dump_json
@@ -197,3 +199,25 @@ def test_clean_json_is_json_and_stays(value: object) -> None:
     clean = clean_json(value)
     assert clean_json(clean) == clean
     dump_json(value).encode()
+
+
+@given(JSON)
+def test_json_is_the_same_by_the_fast_and_the_slow_way(value: object) -> None:
+    """What is kept is the cleaned value, whichever way it was written."""
+    assert json.loads(dump_json(value)) == clean_json(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"a": float("nan"), "b": float("inf")}, {"a": None, "b": None}),
+        (["a\0b", "\ud800", {"\0": 1}], ["a\ufffdb", "\ufffd", {"\ufffd": 1}]),
+        ("a backslash and u0000: \\u0000", "a backslash and u0000: \\u0000"),
+        ({1: 2**70, "s": {"b", "a"}}, {"1": 2**70, "s": ["a", "b"]}),
+        (Path("/tmp"), "/tmp"),
+        (OwnerKind.PERSON, "person"),
+    ],
+)
+def test_json_keeps_odd_values(value: object, kept: object) -> None:
+    """What JSON or a database cannot say is kept as near as it can be said."""
+    assert json.loads(dump_json(value)) == kept
