@@ -154,15 +154,23 @@ def test_doctor_finds_nothing_wrong_with_nodeworthy(running: Running) -> None:
     assert [check for check in checks if check["state"] == "fail"] == []
 
 
-def test_it_ends_by_itself_beside_another(running: Running, tmp_path: Path) -> None:
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """Slurm runs no jobs below a path as long as pytest's."""
+    with tempfile.TemporaryDirectory(prefix="nw-") as folder:
+        yield Path(folder)
+
+
+def test_it_ends_by_itself_beside_another(running: Running, short_folder: Path) -> None:
     """A second one beside the first has its own place, ends after --for, says so, and keeps what --dir asks for."""
-    second = Running("--for", "1", "--dir", str(tmp_path / "kept"))
+    second = Running("--for", "1", "--dir", str(short_folder / "kept"))
     second.read_until("everything is ended")
-    assert second.end() == 0
-    assert second.env_file.parent == tmp_path / "kept"
-    assert (tmp_path / "kept/nodeworthy.toml").exists()
-    assert not (tmp_path / "kept/slurm").exists()
-    assert processes_with(tmp_path) == []
+    assert second.process.wait(timeout=30) == 0, second.end()
+    second.end()
+    assert second.env_file.parent == short_folder / "kept"
+    assert (short_folder / "kept/nodeworthy.toml").exists()
+    assert not (short_folder / "kept/slurm").exists()
+    assert processes_with(short_folder) == []
     assert running.shell("nodeworthy node list -o nodeset").stdout == "n[1-16]\n"
 
 
