@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PURE := tests/unit tests/cases tests/properties tests/docs tests/api
 
 .PHONY: help setup packages up test unit lint fix bench lock docs clean
 
@@ -19,17 +20,20 @@ $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	bash tools/setup.sh $(VENV)
 	touch $@
 
-packages: setup  ## install the Debian packages of the integration tests (root on Debian; elsewhere says what is missing)
-	bash tools/debian-packages.sh
+packages: setup  ## install the Debian packages and Slurm versions of the integration tests (root on Debian; else says what is missing)
+	PYTHON=$(BIN)/python bash tools/debian-packages.sh newer
 
-up: setup packages  ## start a private Slurm lab with faults and Nodeworthy watching it
+up: setup  ## start a private Slurm lab with faults and Nodeworthy watching it
+	bash tools/debian-packages.sh
 	$(BIN)/python -m labs.up
 
+# Tests of one process share the two cores; those that start services or measure run alone, and last.
 test: setup packages lint  ## lint, types, layers and all tests
-	$(BIN)/pytest -q --durations=15
+	$(BIN)/pytest -q -n 2 --dist loadfile $(PURE)
+	$(BIN)/pytest -q --durations=15 $(addprefix --ignore=,$(PURE))
 
 unit: setup  ## only the tests that need no service (under a minute)
-	$(BIN)/pytest -q tests/unit tests/cases tests/properties
+	$(BIN)/pytest -q -n 2 --dist loadfile $(PURE)
 
 lint: setup  ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

@@ -23,7 +23,8 @@ Look:
     nodeworthy node list                    # every node: state, owner, reason
     nodeworthy node explain n6              # drained by {person}: whose it is, and that it is left alone
     nodeworthy node explain n14             # Slurm refuses it: it registers 7 of its 8 GPUs
-    nodeworthy node explain n9              # a hot GPU, seen by its exporter
+    nodeworthy node explain n10             # a GPU whose row remap failed, seen by its exporter
+    nodeworthy node explain n9              # a hot GPU: it counts once it was hot for two minutes
     nodeworthy finding list                 # what the checks say
     nodeworthy would                        # what it would do; a few seconds from now also for n3
     nodeworthy doctor                       # does Nodeworthy itself see everything?
@@ -41,13 +42,14 @@ Make a fault, then ask `nodeworthy would`, `nodeworthy node explain n12`:
 Make it blind: nothing turns bad, what cannot be seen is unknown, and the source is named:
 
     exporter lie --node "n[1-4]" down       # also: garbage, nan, stale, half, renamed, slow …
-    nodeworthy status
+    nodeworthy status                       # at once their last values count; two minutes on they are unknown
     exporter lie --node "n[1-4]" none
 
 Files: {directory} (nodeworthy.toml, fleet.toml, kern.log, log/serve.out).
 Ctrl-C here ends everything."""
 
 
-def what_to_try(directory: Path, database: bool) -> str:
-    person = "a person (daemon)" if database else "root, which proves nobody"
+def what_to_try(directory: Path, user: str | None) -> str:
+    """`user`: who drained n6, or None where only root could."""
+    person = f"a person ({user})" if user else "root, which proves nobody"
     return _TRY.format(env=shlex.quote(str(directory / "env")), directory=directory, person=person)

@@ -27,7 +27,7 @@ fi
 pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
 uv_pin=$(awk '/^uv==/ {print $1}' requirements.lock)
 if [ -n "$uv_pin" ] && pip install --require-hashes -r <(awk '/^uv==/ {on=1} on {print} on && !/\\$/ {exit}' requirements.lock); then
-  "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes -r requirements.lock
+  "$venv/bin/uv" pip install --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes -r requirements.lock
 else
   pip install --require-hashes -r requirements.lock
 fi
