@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nodeworthy.decide.marks import MarkView
+from nodeworthy.decide.marks import REBOOT_FLAGS, MarkView
 from nodeworthy.decide.would import intention
 from nodeworthy.model.finding import Evidence, Finding, Incident, Verdict
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
@@ -51,7 +51,8 @@ def explain(case: Case) -> Explanation:
         waiting_for=_unique([*(h.waiting_for for h in holds), *_jobs_to_end(case)]),
         clears=_unique([*_clears_mark(case), *(f.clears for f in adverse)]),
         next=_unique(
-            [case.status.next, *(intention(h, case.node).sentence for h in holds), *(f.action for f in adverse)]
+            # work is kept off first: a power cycle before that would end jobs
+            [*(intention(h, case.node).sentence for h in holds), case.status.next, *(f.action for f in adverse)]
         ),
     )
 
@@ -90,13 +91,22 @@ def _rejected(case: Case) -> Iterable[str]:
 def _jobs_to_end(case: Case) -> Iterable[str]:
     if case.node is not None and case.node.draining and case.jobs:
         ids = ", ".join(job.job_id for job in case.jobs[:5]) + (" …" if len(case.jobs) > 5 else "")
-        yield f"{len(case.jobs)} jobs to end before it is empty: {ids}"
+        noun = "job" if len(case.jobs) == 1 else "jobs"
+        yield f"{len(case.jobs)} {noun} to end before it is empty: {ids}"
 
 
 def _clears_mark(case: Case) -> Iterable[str]:
+    if case.node is not None and case.node.reservation:
+        yield f"reservation {case.node.reservation} ends or is deleted"
     if case.mark is None:
         return
+    if case.node is not None and not case.node.flags.isdisjoint(REBOOT_FLAGS):
+        yield "it comes back from its reboot, into the state that was asked for with it"
+        return
     owner = case.mark.owner
+    if case.mark.cause == "not-responding" and owner.kind is OwnerKind.SCHEDULER:
+        yield "its slurmd answers again; as ReturnToService is set, it is back then or somebody resumes it"
+        return
     match owner.kind:
         case OwnerKind.PERSON:
             yield f"{owner.name} lifts their mark; no machine will"

@@ -91,7 +91,8 @@ def classify(
     )
 
 
-def _owner(node: SchedulerNode, said: ReasonCause, user: str | None, system_users: frozenset[str]) -> Owner:
+def owner_of(said: ReasonCause, user: str | None, system_users: frozenset[str] = SYSTEM_USERS) -> Owner:
+    """Whose a mark is by its text and user alone, also when the node has long lost it."""
     if said.owner is OwnerKind.NODEWORTHY:
         return Owner(OwnerKind.NODEWORTHY, said.writer)
     if user is not None and user not in system_users:
@@ -100,9 +101,15 @@ def _owner(node: SchedulerNode, said: ReasonCause, user: str | None, system_user
         return Owner(OwnerKind.SCHEDULER, SCHEDULER_NAME)
     if said.owner is OwnerKind.HEALTH_PROGRAM:
         return Owner(OwnerKind.HEALTH_PROGRAM, said.writer)
-    if said == NO_REASON and (node.has("INVALID_REG") or node.has("NOT_RESPONDING")):
-        return Owner(OwnerKind.SCHEDULER, SCHEDULER_NAME)  # states that nobody but Slurm sets
     return Owner(OwnerKind.SOMEONE, user or "")
+
+
+def _owner(node: SchedulerNode, said: ReasonCause, user: str | None, system_users: frozenset[str]) -> Owner:
+    owner = owner_of(said, user, system_users)
+    unsaid = said == NO_REASON and owner.kind is OwnerKind.SOMEONE
+    if unsaid and (node.has("INVALID_REG") or node.has("NOT_RESPONDING")):
+        return Owner(OwnerKind.SCHEDULER, SCHEDULER_NAME)  # states that nobody but Slurm sets
+    return owner
 
 
 def _contradictory(node: SchedulerNode, said: ReasonCause, reason: str) -> tuple[str, ...]:

@@ -52,17 +52,23 @@ def out(transition: Transition) -> bool:
 
 
 def acts(history: Sequence[Transition], foreign: Iterable[str] = ()) -> list[Act]:
-    """The times a node was taken out or put back, oldest first. `foreign`: reasons that machines wrote."""
+    """The times a node was taken out or put back, oldest first. `foreign`: reasons that machines wrote.
+
+    A mark says itself when it was made; that is believed as far as it falls between two of our looks.
+    """
     machines = frozenset(foreign)
     found: list[Act] = []
     was_out = False
+    looked_at = 0.0
     for transition in history:
         is_out = out(transition)
         if is_out and not was_out and transition.reason not in machines:
-            found.append(Act("took out", transition.user or "someone", transition.at, transition.reason or ""))
+            at = transition.at if transition.reason_at is None else transition.reason_at
+            at = min(max(at, looked_at), transition.at)
+            found.append(Act("took out", transition.user or "someone", at, transition.reason or ""))
         elif was_out and not is_out:
             found.append(Act("put back", "someone", transition.at))
-        was_out = is_out
+        was_out, looked_at = is_out, transition.at
     return found
 
 

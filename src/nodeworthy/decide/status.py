@@ -20,6 +20,14 @@ SCHEDULER = Owner(OwnerKind.SCHEDULER, "slurm")
 ADVERSE = frozenset({Severity.ERROR, Severity.FATAL})
 POWER_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"})
 
+# what the scheduler itself says of a node tells more than whose mark it is; the first that is set counts
+NEXT_BY_FLAG = {
+    "REBOOT_ISSUED": "it should come back by itself; if it does not, look at its console",
+    "REBOOT_REQUESTED": "it reboots once its jobs have ended",
+    "INVALID_REG": "see what is missing on the node itself; when that is mended restart its slurmd, then resume it",
+    "NOT_RESPONDING": "look whether the machine is up and its slurmd runs",
+}
+
 
 def statuses(
     names: Iterable[str],
@@ -59,7 +67,7 @@ def status_of(
     state, reason, owner = _by_scheduler(node, mark)
     since = node.mark.at if node.mark and state is not NodeState.SERVING else None
     if state is not NodeState.SERVING:
-        return NodeStatus(name, state, reason, owner, since, _next(state, owner))
+        return NodeStatus(name, state, reason, owner, since, _next(node, state, owner))
     adverse = [f for f in findings if f.verdict is Verdict.TRUE and f.severity in ADVERSE]
     if adverse:
         worst = min(adverse, key=lambda f: (f.severity is not Severity.FATAL, f.since))
@@ -78,7 +86,8 @@ def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState
         return NodeState.FAILED, text or "it registers less than the scheduler's configuration says", owner or SCHEDULER
     if node.has("REBOOT_ISSUED") or node.has("REBOOT_REQUESTED"):
         done = "issued" if node.has("REBOOT_ISSUED") else "requested"
-        return NodeState.OUT, f"reboot {done}: {text}" if text else f"reboot {done}", owner
+        said = text if text.endswith(f"reboot {done}") else f"reboot {done}: {text}"  # newer versions say so themselves
+        return NodeState.OUT, said if text else f"reboot {done}", owner
     if node.base in (BaseState.DOWN, BaseState.ERROR):
         return NodeState.FAILED, text or "down, no reason given", owner or SCHEDULER
     if node.has("NOT_RESPONDING"):
@@ -87,16 +96,25 @@ def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState
         word = "draining" if node.draining else "drained" if node.has("DRAIN") else "set to fail"
         return NodeState.OUT, text or f"{word}, no reason given", owner
     if node.has("MAINTENANCE") or node.has("RESERVED"):
-        what = "maintenance reservation" if node.has("MAINTENANCE") else "reservation"
-        return NodeState.OUT, f"{what} {node.reservation or ''}".rstrip(), Owner(OwnerKind.PERSON, "reservation")
+        kind = "maintenance " if node.has("MAINTENANCE") else ""
+        return NodeState.OUT, f"{kind}{_reservation(node)}", Owner(OwnerKind.PERSON, _reservation(node))
     if not POWER_FLAGS.isdisjoint(node.flags):
         return NodeState.OUT, "power saving: " + ", ".join(sorted(POWER_FLAGS & node.flags)).lower(), SCHEDULER
     return NodeState.SERVING, "", None
 
 
-def _next(state: NodeState, owner: Owner | None) -> str:
+def _reservation(node: SchedulerNode) -> str:
+    return f"reservation {node.reservation or ''}".rstrip()
+
+
+def _next(node: SchedulerNode, state: NodeState, owner: Owner | None) -> str:
     if state is NodeState.UNKNOWN:
         return "look at it: it may not have booted"
+    told = next((text for flag, text in NEXT_BY_FLAG.items() if node.has(flag)), "")
+    if told:
+        return told
+    if owner is not None and owner.name == _reservation(node):
+        return f"scontrol show reservation {node.reservation or ''}".rstrip() + " tells for whom and until when"
     if owner is None:
         return "find out whose mark it is"
     match owner.kind:

@@ -20,7 +20,9 @@ MATTERS = frozenset({Severity.ERROR, Severity.FATAL, Severity.WARNING})
 def of(
     picture: Picture, sources: Sequence[SourceView], health: TurnHealth, loops: Sequence[LoopView]
 ) -> tuple[NeedView, ...]:
-    found = [*_ourselves(health, loops), *_incidents(picture), *_sources(sources), *_nodes(picture), *_marks(picture)]
+    gone = tuple(_sources(sources))
+    partly = _incidents(picture, {f"source:{need.subject}" for need in gone})
+    found = [*_ourselves(health, loops), *partly, *gone, *_nodes(picture), *_marks(picture)]
     return tuple(sorted(found, key=lambda n: (ORDER.index(n.severity), n.since if n.since is not None else 0.0)))
 
 
@@ -34,9 +36,10 @@ def _ourselves(health: TurnHealth, loops: Sequence[LoopView]) -> Iterator[NeedVi
             yield NeedView(Severity.FATAL, "nodeworthy", loop.name, said, None, "nodeworthy doctor")
 
 
-def _incidents(picture: Picture) -> Iterator[NeedView]:
+def _incidents(picture: Picture, said: set[str]) -> Iterator[NeedView]:
+    """Those worth a look, without sources that are `said` to be gone already."""
     for incident in picture.incidents:
-        if incident.severity in MATTERS and not incident.origin.startswith("source:"):
+        if incident.severity in MATTERS and incident.origin not in said:
             subject = fold(incident.nodes) if incident.nodes else incident.origin
             command = f"nodeworthy incident show {incident.key}"
             yield NeedView(incident.severity, "incident", subject, incident.title, incident.since, command)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from nodeworthy.decide import people
 from nodeworthy.decide.explain import Case
+from nodeworthy.decide.marks import owner_of
 from nodeworthy.decide.would import intention
 from nodeworthy.judge.answers import answered_no, gpus_seen, unanswered, unanswered_counts
 from nodeworthy.judge.unknown import UnknownGroup
@@ -281,12 +282,21 @@ def _marks(picture: Picture, name: str) -> tuple[MarkView, ...]:
         what = "drain" if seen and seen.has("DRAIN") else (seen.state.lower() if seen else "mark")
         marks.append(MarkView(what, mark.reason, OwnerView(mark.owner.kind, mark.owner.name), mark.at))
     if seen and seen.reservation:
-        marks.append(MarkView("reservation", seen.reservation, OwnerView(OwnerKind.PERSON, "reservation"), None))
+        marks.append(_reserved(picture, seen, seen.reservation))
     for hold in picture.holds.values():
         if hold.subject.node == name and hold.state is not HoldState.LIFTED:
             ours = OwnerView(hold.owner.kind, hold.owner.name)
             marks.append(MarkView(f"would hold ({hold.effect})", hold.reason, ours, hold.since, hold.clears))
     return tuple(marks)
+
+
+def _reserved(picture: Picture, seen: SchedulerNode, name: str) -> MarkView:
+    what = "maintenance" if seen.has("MAINTENANCE") else "reserved"
+    reservations = picture.seen.scheduler.reservations if picture.seen.scheduler else ()
+    known = next((r for r in reservations if r.name == name), None)
+    whom = f"for {', '.join(known.users)}" if known and known.users else "for whom is not known"
+    start = known.start_at if known else None
+    return MarkView(what, whom, OwnerView(OwnerKind.PERSON, f"reservation {name}"), start)
 
 
 def _job(job: Job) -> JobView:
@@ -296,13 +306,12 @@ def _job(job: Job) -> JobView:
 
 def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[WouldView, ...]:
     """Holds as what would have been done, each against what people did about that node."""
-    machines = {
-        m.reason for m in picture.marks.values() if m.owner.kind in (OwnerKind.SCHEDULER, OwnerKind.HEALTH_PROGRAM)
-    }
     views = []
     for hold in holds:
         meant = intention(hold, picture.scheduler_node(hold.subject.node))
-        acts = people.acts(history.get(hold.subject.node, ()), machines)
+        past = history.get(hold.subject.node, ())
+        machines = {t.reason for t in past if t.reason and _by_machine(picture, t)}
+        acts = people.acts(past, machines)
         compared = people.compare(hold.since, hold.ended, acts, picture.at)
         act = compared.act
         views.append(
@@ -326,3 +335,9 @@ def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[Wo
             )
         )
     return tuple(views)
+
+
+def _by_machine(picture: Picture, transition: Transition) -> bool:
+    """Whether the scheduler or a health program wrote the mark, as far as its text and user tell."""
+    writer = owner_of(picture.world.reasons.normalise(transition.reason or ""), transition.user)
+    return writer.kind in (OwnerKind.SCHEDULER, OwnerKind.HEALTH_PROGRAM)

@@ -86,7 +86,9 @@ def _loops(loops: Sequence[LoopView]) -> Iterator[CheckView]:
 def _expectations(picture: Picture) -> Iterator[CheckView]:
     """What the classes could say more, so that more checks apply."""
     fleet, catalogue = picture.world.fleet, picture.world.catalogue
-    wanted = {n for c in catalogue.checks.values() for n in names_of(c.condition or "") if n.startswith(CLASS_PREFIX)}
+    wanted = {
+        n for c in catalogue.checks.values() if c.condition for n in names_of(c.condition) if n.startswith(CLASS_PREFIX)
+    }
     for node_class in fleet.classes.values():
         known = {class_column(name) for name, value in node_class.attributes().items() if value is not None}
         missing = sorted(name.removeprefix(CLASS_PREFIX) for name in wanted - known)
