@@ -27,11 +27,17 @@ END_S = 10.0
 Answer = Mapping[str, Any]
 
 
-def await_true(what: str, condition: Callable[[], Any], timeout_s: float, every_s: float = 0.3) -> Any:
-    """What the condition gives once it is true; fails with what was waited for."""
+def await_true(
+    what: str,
+    condition: Callable[[], Any],
+    timeout_s: float,
+    every_s: float = 0.3,
+    says: Callable[[], object] = lambda: "",
+) -> Any:
+    """What the condition gives once it is true; fails with what was waited for, and what `says` tells then."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}; {says()}"
         time.sleep(every_s)
     return found
 
@@ -103,7 +109,7 @@ class Site:
         with (self.directory / "serve.log").open("ab") as log:
             command = [sys.executable, "-m", "nodeworthy.cli.main", "serve", "--config", str(self.config)]
             self.process = subprocess.Popen(command, env=self._env(), stdout=log, stderr=log, cwd="/")
-        await_true("serve looks at every source", self._looking, START_S, 0.1)
+        await_true("serve looks at every source", self._looking, START_S, 0.1, lambda: self.log)
         return self
 
     def _looking(self) -> bool:

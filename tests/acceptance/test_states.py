@@ -115,7 +115,7 @@ def test_explain_tells_cause_owner_and_next_step(states: States) -> None:
             wanted = tuple(text for text in wanted if PERSON not in text)
         for text in wanted:
             assert text in read, f"{name}: {text!r} is not in {read}"
-        answer = states.site.ask("node", "explain", name)
+        answer = states.site.get(f"/v1/nodes/{name}/explain")
         assert answer["because"] or said.state == "serving", name
         assert answer["next"] or said.state == "serving", name
 

@@ -6,17 +6,17 @@ so" nor "cannot be told", and is left out of both.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from nodeworthy.judge.explain import names_of
-from nodeworthy.judge.frames import REASONS, Frames, State
+from nodeworthy.judge.frames import REASONS, Frames, Part, State
 from nodeworthy.judge.unknown import reason_at
 from nodeworthy.model.catalogue import Catalogue
-from nodeworthy.model.fact import CLASS_PREFIX, GPU
+from nodeworthy.model.fact import CLASS_PREFIX, GPU, NODE
 from nodeworthy.model.finding import UnknownReason
 
 Answers = Mapping[str, pl.DataFrame]
@@ -93,25 +93,43 @@ def gpus_seen(frames: Frames) -> dict[str, int]:
     return {node: int(seen) for node, seen in counts.iter_rows()}
 
 
-def blind_nodes(frames: Frames) -> dict[str, str]:
-    """Node → why nothing at all is seen of it, though some source ought to see it."""
-    states: list[pl.DataFrame] = []
-    for table in frames.tables.values():
-        for source, part in table.parts.items():
-            rows = pl.DataFrame({"node": table.frame["node"], "state": part.states.cast(pl.Int64)})
-            states.append(rows.with_columns(pl.lit(source).alias("source")))
-    if not states:
-        return {}
-    worst = (
-        pl.concat(states)
-        .group_by("node")
-        .agg(
-            (pl.col("state") == State.FRESH).any().alias("seen"),
-            pl.col("state").max(),
-            pl.col("source").unique().sort(),
-        )
-    )
-    return {
-        node: f"nothing is seen of it: {', '.join(sources)}: {REASONS[State(state)].value}"
-        for node, _, state, sources in worst.filter(~pl.col("seen")).iter_rows()
-    }
+WHOLE = {NODE: "its host", GPU: "its GPUs"}
+"""The kinds without which a node is not seen, as people call them."""
+
+
+def blind_nodes(frames: Frames, telemetry: Collection[str]) -> dict[str, str]:
+    """Node → of what nothing at all is known now, and why, though one of these sources ought to tell it.
+
+    The scheduler is no telemetry: that it lists a node says nothing of the state of its parts.
+    """
+    why: dict[str, list[str]] = defaultdict(list)
+    for kind, what in WHOLE.items():
+        table = frames.tables.get(kind)
+        parts = {s: p for s, p in table.parts.items() if s in telemetry} if table else {}
+        if table is None or not parts or table.frame.is_empty():
+            continue
+        known = pl.select(pl.any_horizontal([pl.lit(_says_something(p)) for p in parts.values()])).to_series()
+        if known.all():
+            continue
+        rows = pl.DataFrame({"node": table.frame["node"], "known": known})
+        # a source may be called anything, also "node"
+        rows = rows.with_columns(p.states.alias(f"state of {s}") for s, p in parts.items())
+        per_node = rows.group_by("node").agg(pl.col("known").any(), *(pl.col(f"state of {s}").max() for s in parts))
+        for node, _, *states in per_node.filter(~pl.col("known")).iter_rows():
+            said = (f"{s}: {_why_dark(State(state))}" for s, state in zip(parts, states, strict=True))
+            why[node].append(f"of {what} ({', '.join(said)})")
+    return {node: f"nothing is seen {' or '.join(found)}" for node, found in why.items()}
+
+
+def _says_something(part: Part) -> pl.Series:
+    """Whether a row has any reading now: a fresh page of blanks says nothing, nor do the names in its labels."""
+    columns = [c for c in part.values.get_columns() if c.dtype != pl.String]
+    if part.all_fresh and any(c.null_count() == 0 for c in columns):
+        return pl.repeat(True, len(part.states), dtype=pl.Boolean, eager=True)
+    if not columns:
+        return pl.repeat(False, len(part.states), dtype=pl.Boolean, eager=True)
+    return pl.select(pl.any_horizontal([pl.lit(c.is_not_null()) for c in columns]) & ~pl.lit(part.blind)).to_series()
+
+
+def _why_dark(state: State) -> str:
+    return REASONS[state].value if state in REASONS else "no value that can be used"

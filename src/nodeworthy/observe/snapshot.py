@@ -72,6 +72,10 @@ class Seen:
             return f"the scheduler is not seen: {reading.problem or 'no answer yet'}"
         return ""
 
+    def telemetry(self) -> frozenset[str]:
+        """The names of the sources that see into nodes."""
+        return frozenset(s.name for s in self.sources.values() if s.kind in TELEMETRY)
+
     def silent(self, now: float) -> list[SourceReading]:
         """The scheduler and the logs that cannot be read now."""
         return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.problem and s.lost(now)]

@@ -45,9 +45,8 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
     incidents = tuple(group(findings, world.fleet, world.policy))
     holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)
     marks = {name: mark for name, node in nodes.items() if (mark := classify(node, world.reasons.normalise, now))}
-    words = statuses(
-        world.fleet.nodes, nodes, marks, findings.values(), blind_nodes(frames), seen.why_no_scheduler(now)
-    )
+    blind = blind_nodes(frames, seen.telemetry())
+    words = statuses(world.fleet.nodes, nodes, marks, findings.values(), blind, seen.why_no_scheduler(now))
     return replace(
         before,
         number=before.number + 1, at=now, seen=seen, world=world, frames=frames,

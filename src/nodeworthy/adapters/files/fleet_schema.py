@@ -49,15 +49,25 @@ CLASS: Final = (
     Key("expect", (dict,), "Further expectations, seen by checks as class.NAME."),
 )
 
-# expectations that the shipped checks know; a site may add its own names to them
+# the expectations of the shipped catalogue (tested to be the same); a site may add its own names to them
 EXPECT: Final = (
-    Key("form", (str,), "The GPU's form: sxm, pcie, nvl."),
-    Key("pcie_gen", (int,), "PCIe generation of the GPU link under load."),
-    Key("pcie_width", (int,), "PCIe lanes of the GPU link."),
-    Key("nvlink_links", (int,), "NVLink links of each GPU that should be up."),
-    Key("nics", (int,), "Network ports for the jobs' traffic."),
-    Key("nic_rate_gbps", (int, float), "Rate of each such port, in Gbit/s."),
-    Key("mtu", (int,), "MTU of each such port, in bytes."),
+    Key("nics", (str,), "Network devices that must be there, as a node set, for example mlx5_[0-7]."),
+    Key("pcie_gen", (int,), "PCIe generation of a GPU's link under load."),
+    Key("pcie_width", (int,), "PCIe lanes of a GPU's link."),
+    Key("nvlinks", (int,), "Active NVLinks per GPU (18 on H100 SXM; 0 or undeclared on boards without)."),
+    Key("fabric_manager", (bool,), "The node needs a fabric manager of its own (NVSwitch inside the node)."),
+    Key("ecc", (bool,), "Error correction of GPU memory must be on."),
+    Key("mig", (bool,), "GPUs of this class are split into instances."),
+    Key("persistence", (bool,), "The driver must stay loaded (persistence mode or daemon)."),
+    Key("gpu_temperature_max", (int, float), "Highest GPU temperature that is normal here."),
+    Key("memory_temperature_max", (int, float), "Highest GPU memory temperature that is normal here."),
+    Key("power_limit", (int, float), "Power limit that GPUs of this class run with."),
+    Key("ib_rate", (int, float), "Rate of each InfiniBand or RoCE port."),
+    Key("mtu", (int,), "Largest packet on the network devices of the class."),
+    Key("net_speed", (int, float), "Speed of the Ethernet devices of the class."),
+    Key("driver_version", (str,), "Driver version that the class should run."),
+    Key("kernel_release", (str,), "Kernel release that the class should run."),
+    Key("shared_mounts", (int,), "Network file systems that must be mounted."),
 )
 
 _NAMES: Final = (
