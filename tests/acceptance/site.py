@@ -51,6 +51,8 @@ class Site:
     exporters: Exporters | None = None
     more: str = ""
     """More lines for the top of the configuration."""
+    source_a_node: bool = False
+    """One source for each node, instead of one for all dcgm-exporters and one for all node_exporters."""
     environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
 
@@ -84,15 +86,21 @@ class Site:
             self._slurm(),
             f'[[logs]]\nname = "kern"\npath = "{self.kern}"\n',
         ]
-        if self.exporters is not None:
-            names = self.exporters.lab.nodes
-            for kind in ("dcgm", "node"):
-                targets = [f"{name} {self.exporters.page_url(name, kind)}" for name in names]
-                sections.append(
-                    f'[[exporters]]\nname = "{kind}"\ninterval = "2s"\ntimeout = "3s"\ntargets = {json.dumps(targets)}\n'
-                )
+        for name, targets in self._telemetry().items():
+            sections.append(
+                f'[[exporters]]\nname = "{name}"\ninterval = "2s"\ntimeout = "3s"\ntargets = {json.dumps(targets)}\n'
+            )
         self.config.write_text("\n".join(sections))
         self.kern.touch()
+
+    def _telemetry(self) -> dict[str, list[str]]:
+        """Source → its targets."""
+        if self.exporters is None:
+            return {}
+        page, names = self.exporters.page_url, self.exporters.lab.nodes
+        if self.source_a_node:
+            return {f"of-{name}": [f"{name} {page(name, kind)}" for kind in ("dcgm", "node")] for name in names}
+        return {kind: [f"{name} {page(name, kind)}" for name in names] for kind in ("dcgm", "node")}
 
     def _slurm(self) -> str:
         if self.lab is None:
@@ -123,7 +131,7 @@ class Site:
         return status["as_of"] is not None and tried and len(status["sources"]) == self._sources()
 
     def _sources(self) -> int:
-        return 1 + (self.lab is not None) + 2 * (self.exporters is not None)
+        return 1 + (self.lab is not None) + len(self._telemetry())
 
     def stop(self) -> float:
         """End it as systemd does; how long that took, in seconds."""
