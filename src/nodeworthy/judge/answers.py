@@ -103,9 +103,12 @@ def blind_nodes(frames: Frames, telemetry: Collection[str]) -> dict[str, str]:
     The scheduler is no telemetry: that it lists a node says nothing of the state of its parts.
     """
     why: dict[str, list[str]] = defaultdict(list)
+    heard = {s for table in frames.tables.values() for s, part in table.parts.items() if part.values.width}
     for kind, what in WHOLE.items():
         table = frames.tables.get(kind)
-        parts = {s: p for s, p in table.parts.items() if s in telemetry} if table else {}
+        # a source that tells of other kinds alone owes nothing here; one never heard of may owe everything
+        owes = {s: p.values.width or s not in heard for s, p in table.parts.items()} if table else {}
+        parts = {s: p for s, p in table.parts.items() if s in telemetry and owes[s]} if table else {}
         if table is None or not parts or table.frame.is_empty():
             continue
         known = pl.select(pl.any_horizontal([pl.lit(_says_something(p)) for p in parts.values()])).to_series()
@@ -113,11 +116,10 @@ def blind_nodes(frames: Frames, telemetry: Collection[str]) -> dict[str, str]:
             continue
         rows = pl.DataFrame({"node": table.frame["node"], "known": known})
         # a source may be called anything, also "node"
-        rows = rows.with_columns(p.states.alias(f"state of {s}") for s, p in parts.items())
+        rows = rows.with_columns(_states(p, s in heard).alias(f"state of {s}") for s, p in parts.items())
         per_node = rows.group_by("node").agg(pl.col("known").any(), *(pl.col(f"state of {s}").max() for s in parts))
         for node, _, *states in per_node.filter(~pl.col("known")).iter_rows():
-            said = (f"{s}: {_why_dark(State(state))}" for s, state in zip(parts, states, strict=True))
-            why[node].append(f"of {what} ({', '.join(said)})")
+            why[node].append(f"of {what} ({_who_is_blind(dict(zip(parts, map(State, states), strict=True)))})")
     return {node: f"nothing is seen {' or '.join(found)}" for node, found in why.items()}
 
 
@@ -129,6 +131,21 @@ def _says_something(part: Part) -> pl.Series:
     if not columns:
         return pl.repeat(False, len(part.states), dtype=pl.Boolean, eager=True)
     return pl.select(pl.any_horizontal([pl.lit(c.is_not_null()) for c in columns]) & ~pl.lit(part.blind)).to_series()
+
+
+def _states(part: Part, heard: bool) -> pl.Series:
+    """As the part says, but a source that is down has not lost those of whom it never told."""
+    if not heard or part.all_fresh:
+        return part.states
+    never = pl.lit(int(State.NEVER_SEEN), dtype=pl.UInt8)
+    return pl.select(pl.when(pl.lit(part.seen.is_null())).then(never).otherwise(pl.lit(part.states))).to_series()
+
+
+def _who_is_blind(states: Mapping[str, State]) -> str:
+    """The sources that have told of the node before, or, where none has, some that never did; and why each is blind."""
+    told = {s: state for s, state in states.items() if state is not State.NEVER_SEEN} or states
+    said = [f"{source}: {_why_dark(state)}" for source, state in sorted(told.items())]
+    return ", ".join(said[:3]) + (f" and {len(said) - 3} more" if len(said) > 3 else "")
 
 
 def _why_dark(state: State) -> str:

@@ -28,7 +28,6 @@ from nodeworthy.judge import explain
 from nodeworthy.judge.compile import compile_condition
 from nodeworthy.judge.debounce import Answer, RowState, step
 from nodeworthy.judge.frames import Frames, Table
-from nodeworthy.judge.sources import CHECK as SOURCE_CHECK
 from nodeworthy.judge.sources import source_findings
 from nodeworthy.judge.unknown import UnknownGroup, reason_at, unknown_groups
 from nodeworthy.model.catalogue import Catalogue, Check
@@ -105,10 +104,7 @@ def resume(catalogue: Catalogue, frames: Frames, findings: Iterable[Finding]) ->
     """
     places: dict[str, dict[tuple[str, str], int]] = {}
     rows: dict[str, dict[int, RowState]] = {}
-    sources: dict[str, Finding] = {}
     for found in findings:
-        if found.check == SOURCE_CHECK:
-            sources[found.component.node] = found
         check = catalogue.checks.get(found.check)
         if (
             check is None
@@ -127,7 +123,7 @@ def resume(catalogue: Catalogue, frames: Frames, findings: Iterable[Finding]) ->
                 since=found.since, active=True, blind_from=blind_from, openings=(found.since,), finding=found
             )
             rows.setdefault(check.id, {})[row] = state
-    return JudgeState(fleet_revision=frames.fleet_revision, rows=rows, sources=sources)
+    return JudgeState(fleet_revision=frames.fleet_revision, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Observers:
         self.report = report
 
     async def watch_scheduler(self, name: str, port: Scheduler, interval_s: float) -> None:
-        self._declare(name, "scheduler", interval_s)
+        self.declare(name, "scheduler", interval_s)
         while True:
             answer = await self._ask(name, port.read())
             if answer is not None:
@@ -49,7 +49,7 @@ class Observers:
             await self.clock.sleep(interval_s)
 
     async def watch_telemetry(self, name: str, kind: str, port: Telemetry, interval_s: float) -> None:
-        self._declare(name, kind, interval_s)
+        self.declare(name, kind, interval_s)
         while True:
             batch = await self._ask(name, port.read())
             if batch is not None:
@@ -58,7 +58,7 @@ class Observers:
             await self.clock.sleep(interval_s)
 
     async def watch_log(self, name: str, port: EventLog, interval_s: float) -> None:
-        self._declare(name, "log", interval_s)
+        self.declare(name, "log", interval_s)
         while True:
             events = await self._ask(name, port.read())
             if events is not None:
@@ -69,7 +69,8 @@ class Observers:
                     self.wake()
             await self.clock.sleep(interval_s)
 
-    def _declare(self, name: str, kind: str, interval_s: float) -> None:
+    def declare(self, name: str, kind: str, interval_s: float) -> None:
+        """Say that there is such a source, before it is first read."""
         self.snapshot.sources[name] = SourceReading(name, kind, interval_s, since=self.clock.now())
 
     def _note(self, name: str, notes: tuple[str, ...], unknown_names: tuple[str, ...] = ()) -> None:

@@ -47,6 +47,10 @@ class SourceReading:
         age = self.age(now)
         return (now - self.since if age is None else age) > self.limit_s
 
+    def gone(self, now: float) -> bool:
+        """Whether it is not seen now: lost, or it failed and has never answered, so there is nothing to wait out."""
+        return self.lost(now) or (self.last_ok is None and bool(self.problem))
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -78,12 +82,16 @@ class Seen:
 
     def silent(self, now: float) -> list[SourceReading]:
         """The scheduler and the logs that cannot be read now."""
-        return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.problem and s.lost(now)]
+        return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.problem and s.gone(now)]
+
+    def unheard(self) -> list[str]:
+        """The sources that have not answered since we started."""
+        return [s.name for s in self.sources.values() if s.last_ok is None]
 
     def down(self, now: float) -> dict[str, str]:
         """Telemetry sources that do not answer, with the sentence why."""
         telemetry = (s for s in self.sources.values() if s.kind in TELEMETRY)
-        return {s.name: s.problem or "no answer in time" for s in telemetry if s.lost(now) and (s.problem or s.last_ok)}
+        return {s.name: s.problem or "no answer in time" for s in telemetry if s.gone(now) and (s.problem or s.last_ok)}
 
 
 SCHEDULER = "scheduler"

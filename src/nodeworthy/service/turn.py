@@ -21,7 +21,7 @@ from nodeworthy.judge.frames import Frames
 from nodeworthy.judge.identities import identity_findings
 from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
-from nodeworthy.judge.sources import silent_findings
+from nodeworthy.judge.sources import carried, silent_findings
 from nodeworthy.model.finding import UnknownReason
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, jobs_by_node, transitions
@@ -40,6 +40,7 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
     happened = judge_events(world.catalogue, seen.events, before.events, now, boots=boots)
     doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
+    findings |= carried(findings, seen.unheard(), before.findings)
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
     incidents = tuple(group(findings, world.fleet, world.policy))
