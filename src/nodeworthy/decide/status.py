@@ -49,6 +49,11 @@ def statuses(
     }
 
 
+def still_dark(before: Mapping[str, NodeStatus]) -> dict[str, str]:
+    """The nodes that were unknown stay so, with this reason, while telemetry has not been tried since a start."""
+    return {n: "it has not been looked at since the start" for n, s in before.items() if s.state is NodeState.UNKNOWN}
+
+
 def status_of(
     name: str,
     node: SchedulerNode | None,

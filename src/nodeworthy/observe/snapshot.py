@@ -84,6 +84,10 @@ class Seen:
         """The scheduler and the logs that cannot be read now."""
         return [s for s in self.sources.values() if s.kind not in TELEMETRY and s.problem and s.gone(now)]
 
+    def untried(self) -> bool:
+        """Whether some telemetry was not asked yet."""
+        return any(s.last_try is None for s in self.sources.values() if s.kind in TELEMETRY)
+
     def unheard(self) -> list[str]:
         """The sources that have not answered since we started."""
         return [s.name for s in self.sources.values() if s.last_ok is None]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from nodeworthy.decide.holds import want
 from nodeworthy.decide.incidents import group
 from nodeworthy.decide.marks import classify
-from nodeworthy.decide.status import statuses
+from nodeworthy.decide.status import statuses, still_dark
 from nodeworthy.judge.answers import blind_nodes
 from nodeworthy.judge.events import judge_events
 from nodeworthy.judge.frames import Frames
@@ -46,7 +46,7 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
     incidents = tuple(group(findings, world.fleet, world.policy))
     holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)
     marks = {name: mark for name, node in nodes.items() if (mark := classify(node, world.reasons.normalise, now))}
-    blind = blind_nodes(frames, seen.telemetry())
+    blind = (still_dark(before.statuses) if seen.untried() else {}) | blind_nodes(frames, seen.telemetry())
     words = statuses(world.fleet.nodes, nodes, marks, findings.values(), blind, seen.why_no_scheduler(now))
     return replace(
         before,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodeworthy.decide.marks import classify
-from nodeworthy.decide.status import status_of
+from nodeworthy.decide.status import status_of, still_dark
 from nodeworthy.model.scheduler import BaseState, Mark, SchedulerNode
 from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.wiring.reasons import shipped_reasons
@@ -79,3 +79,9 @@ def test_status_says_whose_it_is_and_what_to_do_next(
     """The scheduler's own flags decide the next step before the owner of the mark does."""
     assert (found.state, found.reason, str(found.owner)) == (state, reason, owner)
     assert next_step in found.next
+
+
+def test_what_was_dark_stays_so_until_it_is_looked_at() -> None:
+    """After a start a node that was unknown does not pass for seen before its telemetry was asked."""
+    before = {"n1": NodeStatus("n1", NodeState.UNKNOWN, "dcgm: stale"), "n2": NodeStatus("n2", NodeState.SERVING, "")}
+    assert set(still_dark(before)) == {"n1"}
