@@ -7,7 +7,7 @@ what is read twice was seen once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ from nodeworthy.model.catalogue import Feature
 Times = NDArray[np.float64]
 
 
-def looked(table: Table, signal: str, rows: Sequence[int] | None = None) -> Times | None:
+def looked(table: Table, signal: str, rows: list[int] | None = None) -> Times | None:
     """When the value of a signal was seen, at all rows or at some; NaN where no source says one. None: not known at all,
     the frame names no source (a recorded sample)."""
     sources = table.suppliers.get(signal, ())
@@ -40,7 +40,7 @@ def looked(table: Table, signal: str, rows: Sequence[int] | None = None) -> Time
 
 
 def last_looks(
-    table: Table, names: Iterable[str], features: Mapping[str, Feature], rows: Sequence[int], now: float
+    table: Table, names: Iterable[str], features: Mapping[str, Feature], rows: list[int], now: float
 ) -> list[float]:
     """When the answer of a condition with these inputs was looked at, a time per row and never after `now`.
 

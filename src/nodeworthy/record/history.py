@@ -1,6 +1,7 @@
 """The bounded history of signals, as Parquet segments: for windows after a restart, trends and looking back.
 
-One row per component and sample, one column per signal that some feature needs. Samples gather in memory and are
+One row per component and sample, one column per signal that some feature needs; null also where the source has not
+looked again since the sample before, for then there is no new sample. Samples gather in memory and are
 written as a segment `KIND-START-END.parquet` every `segment_s`, to a temporary name first and then renamed, so a
 segment is whole or not there. A crash loses at most the samples of one segment. Segments are removed when
 they are older than `keep_s`, and the oldest ones when all together are larger than `keep_bytes`. A segment
@@ -23,6 +24,7 @@ import polars as pl
 
 from nodeworthy.judge.features import IDENTITY, Windows
 from nodeworthy.judge.frames import Frames, Table
+from nodeworthy.judge.looks import Times, looked
 from nodeworthy.model.fact import KEY_COLUMNS
 
 _NAME: Final = re.compile(r"([a-z]+)-(\d+)-(\d+)\.parquet")
@@ -54,6 +56,8 @@ class History:
     _waiting: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _started: float | None = None
     _last: float | None = None
+    _revision: str = ""
+    _looked: dict[tuple[str, str], Times] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -61,21 +65,40 @@ class History:
             left_over.unlink(missing_ok=True)
 
     def append(self, frames: Frames) -> None:
-        """Keep one sample; writes a segment when it is time. A sample too close to the last, or before it, is dropped."""
-        if self._last is not None and frames.at - self._last < self.every_s:
+        """Keep one sample; writes a segment when it is time, and when the clock was set back. One too close is dropped."""
+        if self._last is not None and abs(frames.at - self._last) < self.every_s:
             return
+        if self._last is not None and frames.at < self._last:
+            self.flush()
+        if frames.fleet_revision != self._revision:
+            self._revision, self._looked = frames.fleet_revision, {}
         self._last = frames.at
         self._started = frames.at if self._started is None else self._started
         for kind, names in self.signals.items():
             table = frames.tables.get(kind)
             if table is None or table.frame.is_empty():
                 continue
-            columns = [n for n in (*KEY_COLUMNS, IDENTITY, *names) if n in table.frame.columns]
-            sample = table.frame.select(columns).with_columns(pl.lit(frames.at).alias("at"))
+            columns = [n for n in (*KEY_COLUMNS, IDENTITY) if n in table.frame.columns]
+            new = [
+                self._anew(kind, n, table) for n in dict.fromkeys(names) if n in table.frame.columns and n != IDENTITY
+            ]
+            sample = table.frame.select(columns).with_columns(*new, pl.lit(frames.at).alias("at"))
             self._waiting.setdefault(kind, []).append(sample)
         if frames.at - self._started >= self.segment_s:
             self.flush()
             self.prune(frames.at)
+
+    def _anew(self, kind: str, signal: str, table: Table) -> pl.Series:
+        """The values of a signal that were looked at since the last sample."""
+        column, times = table.frame[signal], looked(table, signal)
+        if times is None:
+            return column
+        before = self._looked.get((kind, signal))
+        self._looked[kind, signal] = times
+        again = None if before is None else times == before
+        if again is None or not again.any():
+            return column
+        return pl.select(pl.when(pl.lit(pl.Series(~again))).then(pl.lit(column))).to_series().alias(signal)
 
     def flush(self) -> None:
         """Write what is in memory (also to be called at a clean stop)."""
