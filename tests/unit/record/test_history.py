@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -143,3 +144,35 @@ def test_an_empty_history_is_empty(tmp_path: Path) -> None:
     given = history(tmp_path / "new" / "folder")
     assert given.scan("gpu", 0).collect().is_empty()
     assert given.replay(Windows(CATALOGUE), declare(FLEET), FLEET.revision, START) == 0
+
+
+def damaged_page(path: Path) -> None:
+    """Overwrite the pages and leave the footer, which says what is where, whole."""
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    for place in range(4, len(data) - footer):
+        data[place] ^= 0xA5
+    path.write_bytes(bytes(data))
+
+
+def column_of_text(path: Path) -> None:
+    frame = pl.read_parquet(path)
+    frame.with_columns(pl.lit("many").alias("errors")).write_parquet(path)
+
+
+@pytest.mark.parametrize("damage", [damaged_page, column_of_text])
+def test_a_damaged_segment_does_not_stop_the_replay(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """The segment is put aside and said once; the others are replayed, and the turn goes on."""
+    given, live = history(tmp_path), Windows(CATALOGUE)
+    last = fill(given, 40, live)
+    given.flush()
+    first = given.segments("gpu")[0]
+    damage(first.path)
+    again, windows = history(tmp_path), Windows(CATALOGUE)
+    assert again.replay(windows, declare(FLEET), FLEET.revision, last.at + 1) > 10
+    assert len(again.problems) == 1
+    assert first.path.name in again.problems[0]
+    now = frames(last.at + 60, 40)
+    short, expected = (w.update(now).tables["gpu"].frame["short"].to_list() for w in (windows, live))
+    assert short == expected
+    assert short[0] is not None
