@@ -18,11 +18,12 @@ from typing import Final, Protocol
 
 import polars as pl
 
+from nodeworthy.errors import BadRequest
 from nodeworthy.judge.clean import guard
 from nodeworthy.model.catalogue import Catalogue, Signal
 from nodeworthy.model.fact import DTYPES, GPU, KEY_COLUMNS, KINDS, NIC, NODE, class_column, seen_column
 from nodeworthy.model.finding import UnknownReason
-from nodeworthy.model.fleet import Fleet, NodeClass
+from nodeworthy.model.fleet import MOST_PARTS, Fleet, NodeClass
 from nodeworthy.model.nodeset import unfold
 
 # Clocks of hosts in one site differ by less than a second with any time service; a scrape may stamp at its end.
@@ -184,7 +185,12 @@ def _indexes(node_class: NodeClass, kind: str) -> tuple[str, ...]:
     nics = node_class.expect.get("nics")
     if kind != NIC or nics is None or isinstance(nics, bool):
         return ()
-    return unfold(nics) if isinstance(nics, str) else tuple(str(i) for i in range(int(nics)))
+    if isinstance(nics, str):
+        try:
+            return unfold(nics)
+        except BadRequest:  # the fleet file refuses it; a recorded fleet that has it must not stop the turn
+            return ()
+    return tuple(str(i) for i in range(int(nics))) if 0 <= nics <= MOST_PARTS else ()
 
 
 def build(

@@ -23,7 +23,7 @@ from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
 from nodeworthy.judge.sources import silent_findings
 from nodeworthy.model.finding import UnknownReason
-from nodeworthy.observe.scheduler_facts import SOURCE
+from nodeworthy.model.scheduler import SOURCE
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, boots, jobs_by_node, lost_sources, revisions, told, transitions
 
