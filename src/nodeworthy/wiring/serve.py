@@ -24,6 +24,7 @@ from nodeworthy.model.identity import NameKind
 from nodeworthy.observe.observers import HARD_LIMIT_S, Observers
 from nodeworthy.observe.snapshot import Snapshot
 from nodeworthy.record.history import History
+from nodeworthy.record.sole import sole
 from nodeworthy.record.store import SqlStore, open_store
 from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
 from nodeworthy.service.engine import Engine, TurnHealth
@@ -45,11 +46,20 @@ Watch = Coroutine[Any, Any, None]
 
 
 def run(settings: Settings, *, once: bool = False) -> bool:
-    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well."""
+    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well.
+
+    Raises NotAllowed where another one runs on the same store or socket, also with `once`: it would commit lines,
+    findings and cursors a second time.
+    """
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for chatty in ("httpx", "alembic", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+    with sole(settings.store_url):
+        return _run(settings, once)
+
+
+def _run(settings: Settings, once: bool) -> bool:
     store = open_store(settings.store_url)
     try:
         site = _Site(settings, store)
