@@ -20,7 +20,8 @@ class LogEvent:
     """A classified log line. `component` is as the line names it (a PCI address, a link, a disk).
 
     `trusted` is true when the line came by kernel transport and so cannot be forged by a tenant.
-    `node` is the resolved node name, or None where the host is not known to the fleet.
+    `node` is the resolved node name, or None where the host is not known to the fleet. `more`: how many further lines
+    that say the same of the same component in the same minute it stands for, which were not kept one by one.
     """
 
     at: float
@@ -38,3 +39,4 @@ class LogEvent:
     node: str | None = None
     gpu: int | None = None
     source: str = ""
+    more: int = 0

@@ -236,6 +236,7 @@ events = sa.Table(
     _words("message"),
     _words("node", null=True),
     sa.Column("gpu", sa.Integer, nullable=True),
+    sa.Column("more", sa.Integer, nullable=True),  # null is none: rows from before the column
     sa.Index(None, "node", "id"),
     sa.Index(None, "at"),
 )
