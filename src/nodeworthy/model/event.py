@@ -21,7 +21,9 @@ class LogEvent:
 
     `trusted` is true when the line came by kernel transport and so cannot be forged by a tenant.
     `node` is the resolved node name, or None where the host is not known to the fleet. `more`: how many further lines
-    that say the same of the same component in the same minute it stands for, which were not kept one by one.
+    that say the same of the same component in the same minute it stands for, which were not kept one by one. `read_at`:
+    when it was read, None where nobody kept that. `timed` is false where `at` is only when it was read: the line has no
+    time of its own, or an impossible one, and may be much older.
     """
 
     at: float
@@ -40,3 +42,5 @@ class LogEvent:
     gpu: int | None = None
     source: str = ""
     more: int = 0
+    read_at: float | None = None
+    timed: bool = True

@@ -34,7 +34,7 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
 
     # judge: facts and events become findings, in three values
     judged = judge(world.catalogue, frames, before.judged, now)
-    booted = boots(seen.scheduler, before.boots, now)
+    booted = boots(seen.scheduler, frames, before.boots, now)
     where = places(frames, before.places)
     seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)

@@ -505,3 +505,52 @@ def test_a_damaged_cursor_is_our_error(path: Path, clock: HandClock) -> None:
     """A cursor that cannot be read is not silently taken for none."""
     with pytest.raises(Broken, match="stored place"):
         follow(path, clock, {"places": [{"device": "x"}]})
+
+
+BARE = "NVRM: Xid (PCI:0000:04:00): 79, pid=1, name=p, GPU has fallen off the bus.\n"
+
+
+def test_a_line_without_a_time_is_timed_only_while_we_keep_up(path: Path, clock: HandClock) -> None:
+    """Of a backlog nobody knows when it was written; between two reads it can only have been written between them."""
+    append(path, BARE)
+    log = follow(path, clock, host="n3", from_start=True)
+    (first,) = asyncio.run(log.read())
+    assert (first.at, first.read_at, first.timed) == (NOW, NOW, False)
+    clock.at += 5
+    append(path, BARE)
+    (live,) = asyncio.run(log.read())
+    assert (live.at, live.timed) == (NOW + 5, True)
+    clock.at += 3600
+    append(path, BARE)
+    (late,) = asyncio.run(log.read())
+    assert late.timed is False
+
+
+def test_a_backlog_in_parts_stays_a_backlog(path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second part of a file that is read after a long time is as old as the first."""
+    monkeypatch.setattr(tail_module, "MOST", len(BARE) + 1)
+    append(path, BARE * 3)
+    log = follow(path, clock, host="n3", from_start=True)
+    found: list[LogEvent] = []
+    while len(found) < 3:
+        found += asyncio.run(log.read())
+        clock.at += 5
+    assert [event.timed for event in found] == [False] * 3
+
+
+def test_a_line_from_the_future_is_taken_at_its_reading_and_said(path: Path, clock: HandClock) -> None:
+    """A stamp of another zone would outlive the next boot; one of a clock that is a little ahead is left as it is."""
+    path.touch()
+    log = follow(path, clock)
+    asyncio.run(log.read())
+    append(path, line(1).replace("17:40:00", "21:40:00") + line(2).replace("17:40:00", "17:40:26"))
+    ahead, near = asyncio.run(log.read())
+    assert (ahead.at, ahead.read_at, ahead.timed) == (NOW, NOW, True)
+    assert near.at == NOW + 3
+    (problem,) = log.problems
+    assert "n3" in problem
+    assert "ahead" in problem
+    clock.at += 5
+    append(path, line(3).replace("17:40:00", "21:40:00"))
+    asyncio.run(log.read())
+    assert len(log.problems) == 1

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from nodeworthy.judge.features import Windows
+from nodeworthy.ports import TelemetryBatch
 from nodeworthy.record.history import History
 from nodeworthy.service.facts import Facts
-from tests.pictures import START, Site, node, telemetry
+from tests.pictures import START, Site, node, telemetry, xid
 
 
 class Broken(History):
@@ -33,3 +34,38 @@ def test_a_replay_that_fails_is_said_and_tried_once(tmp_path: Path, caplog: pyte
     assert "gpu-row-remap-failed@n1/gpu1" in picture.findings
     assert broken.tried == 1
     assert "no such page" in caplog.text
+
+
+def booted(names: dict[str, float], at: float) -> TelemetryBatch:
+    rows = {
+        "node": list(names),
+        "index": [""] * len(names),
+        "seen": [at] * len(names),
+        "boot_time": list(names.values()),
+    }
+    return TelemetryBatch("dcgm", at, {"node": pl.DataFrame(rows)})
+
+
+def test_boots_come_from_telemetry_where_no_scheduler_says_them() -> None:
+    """A boot that an exporter tells ends what the log of the boot before it said."""
+    site = Site()
+    line = xid("n1", START + 10, read_at=START + 12)
+    site.turn(None, booted({"n1": START - 5000}, START + 15), [line])
+    assert site.picture is not None
+    assert site.picture.boots == {"n1": START - 5000}
+    assert "xid-79@n1" in site.picture.findings
+    picture = site.turn(None, booted({"n1": START + 500}, START + 615), [], step=600)
+    assert picture.boots == {"n1": START + 500}
+    assert "xid-79@n1" not in picture.findings
+    assert site.turn(None, booted({"n1": START + 1e6}, site.now + 15), []).boots == {"n1": START + 500}
+
+
+def test_two_sources_of_one_boot_are_one_boot() -> None:
+    """Scheduler and exporter compute the boot time each in its way; only another boot is news."""
+    site = Site()
+    for nodes in ([node("n1", boot_at=START - 9000)], None, [node("n1", boot_at=START - 9000)]):
+        picture = site.turn(nodes, booted({"n1": START - 8960}, site.now + 15))
+        assert picture.boots == {"n1": START - 9000}
+    # the scheduler still says the boot before, until slurmd registers
+    picture = site.turn([node("n1", boot_at=START - 9000)], booted({"n1": START - 100}, site.now + 15))
+    assert picture.boots == {"n1": START - 100}

@@ -42,6 +42,10 @@ MOST = 16 * 1024 * 1024
 LINGER_S = 60.0
 # unknown hosts that are remembered by name
 MOST_UNKNOWN = 1000
+# a stamp further ahead than clocks of one site differ (as for telemetry) says nothing of when the line was written
+AHEAD_S = 5.0
+# a line without a time that was written since the last read is at most so old
+LIVE_S = 60.0
 
 Heard = tuple[list[LogEvent], list[Place]]
 
@@ -121,6 +125,8 @@ class LogFile:
         self._looked = bool(self._restore)  # whether it is known where to begin
         # there, but not to be opened (yet): what it holds by the time it can be opened is old
         self._not_yet = False
+        self._up_to: float | None = None  # when all that was there had been read
+        self._ahead: set[str] = set()
         self._reading: Future[Heard] | None = None
 
     @property
@@ -158,7 +164,7 @@ class LogFile:
     def _read(self) -> Heard:
         self._look()
         events: list[LogEvent] = []
-        left = MOST
+        left, began = MOST, self._clock.now()
         for file in list(self._open):
             try:
                 took, found = self._lines_of(file, left)
@@ -174,6 +180,8 @@ class LogFile:
             if left <= 0:
                 break
         self._leave()
+        if left > 0:
+            self._up_to = began
         return events, [file.place for file in self._open]
 
     def _unreadable(self, file: Open, error: Exception) -> None:
@@ -302,14 +310,15 @@ class LogFile:
         return found
 
     def _log_event(self, event: Event, now: float) -> LogEvent:
-        """In the words of the model. A line whose own time is not known counts as written when it was read."""
+        """In the words of the model."""
         host = event.host or self._host
         node = self._resolve(host) if host else None
         if node is None and (host in self.unknown or len(self.unknown) < MOST_UNKNOWN):
             self.unknown[host] = self.unknown.get(host, 0) + 1
         said = event.verdict
+        at, timed = self._time(event.time, host, now)
         return LogEvent(
-            at=now if event.time is None else event.time,
+            at=at,
             host=host,
             component=said.component,
             kind=said.kind,
@@ -323,7 +332,22 @@ class LogFile:
             message=event.message,
             node=node,
             source=self.source,
+            read_at=now,
+            timed=timed,
         )
+
+    def _time(self, said: float | None, host: str, now: float) -> tuple[float, bool]:
+        """When a line was written, and whether that is known. One without a time, or with one that cannot be, counts as
+        written when it was read; that is its time only if it was written since the last read, not long ago."""
+        if said is not None and said <= now + AHEAD_S:
+            return said, True
+        if said is not None and host not in self._ahead and len(self._ahead) < MOST_UNKNOWN:
+            self._ahead.add(host)
+            self._say(
+                f"{self.path}: {host or 'a line'} stamps lines {said - now:,.0f} s ahead (a wrong clock or zone?); they "
+                "are taken as written when they were read"
+            )
+        return now, self._up_to is not None and now - self._up_to <= LIVE_S
 
     def _leave(self) -> None:
         """Close files that have lost their name long enough ago and are read to their end."""
