@@ -37,7 +37,9 @@ class Facts:
             before = self._latest.get(batch.source)
             if before is None or before.at != batch.at:
                 self._latest[batch.source] = latest(before, batch)
-        frames = build(world.fleet, world.catalogue, self._latest.values(), now, down=seen.down(now))
+        patience = {name: source.limit_s for name, source in seen.sources.items()}
+        latest_words = self._latest.values()
+        frames = build(world.fleet, world.catalogue, latest_words, now, down=seen.down(now), patience=patience)
         if not self._replayed and world.fleet.nodes:
             self._replayed = True
             self._replay(world, now)

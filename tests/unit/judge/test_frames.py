@@ -115,3 +115,13 @@ def test_nics_that_cannot_be_counted_declare_none(nics: str | float) -> None:
     rows = declare(odd)
     assert rows["nic"].is_empty()
     assert rows["gpu"].height == 1
+
+
+@pytest.mark.parametrize(("age", "known"), [(60, True), (300, True), (899, True), (901, False)])
+def test_a_source_that_is_asked_seldom_may_be_older(age: float, known: bool) -> None:
+    """A value lives for three rounds of its source, where that is more than the signal's own age."""
+    table = pl.DataFrame({"node": ["g1"], "index": ["0"], "seen": [NOW - age], "quick": [1.0], "slow": [2]})
+    frames = build(FLEET, CATALOGUE, [TelemetryBatch("dcgm", NOW - age, {"gpu": table})], NOW, patience={"dcgm": 900.0})
+    row = frames.tables["gpu"].frame.filter(node="g1", index="0")
+    assert (row["quick"][0] is not None, row["slow"][0] is not None) == (known, known)
+    assert (frames.tables["gpu"].parts["dcgm"].states[0] == State.FRESH) is known

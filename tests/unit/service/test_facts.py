@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -69,3 +70,15 @@ def test_two_sources_of_one_boot_are_one_boot() -> None:
     # the scheduler still says the boot before, until slurmd registers
     picture = site.turn([node("n1", boot_at=START - 9000)], booted({"n1": START - 100}, site.now + 15))
     assert picture.boots == {"n1": START - 100}
+
+
+def test_a_source_with_a_long_interval_does_not_flap() -> None:
+    """Read every five minutes, its last word stands until three readings are missed."""
+    site = Site()
+    site.readings["dcgm"] = replace(site.readings["dcgm"], interval_s=300.0)
+    site.turn([node("n1")], telemetry(["n1"], START + 15, bad=["n1"]))
+    for _ in range(14):
+        found = site.turn([node("n1")], step=60.0).findings["gpu-row-remap-failed@n1/gpu1"]
+        assert found.unknown is None
+    picture = site.turn([node("n1")], step=120.0)
+    assert picture.findings["gpu-row-remap-failed@n1/gpu1"].unknown is not None
