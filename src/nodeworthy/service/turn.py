@@ -39,7 +39,7 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
     seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)
     happened = judge_events(world.catalogue, seen.events, before.events, now, boots=booted)
-    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now)
+    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now, frames)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
