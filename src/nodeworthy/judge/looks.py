@@ -28,14 +28,13 @@ def looked(table: Table, signal: str, rows: list[int] | None = None) -> Times | 
     times: Times | None = None
     for source in reversed(sources):
         part = table.parts[source]
-        seen, values = part.seen, part.values[signal]
-        if rows is not None:
-            seen, values = seen.gather(rows), values.gather(rows)
-        if times is None and values.null_count() == 0:
-            times = _numbers(seen)
+        values = part.values[signal]
+        seen = _numbers(part.seen if rows is None else part.seen.gather(rows))
+        if values.null_count() == 0:
+            times = seen
             continue
-        before = np.full(len(seen), np.nan) if times is None else times
-        times = np.where(values.is_not_null().to_numpy(), _numbers(seen), before)
+        known = (values if rows is None else values.gather(rows)).is_not_null().to_numpy()
+        times = np.where(known, seen, np.full(len(seen), np.nan) if times is None else times)
     return times
 
 
