@@ -29,11 +29,12 @@ def looked(table: Table, signal: str, rows: list[int] | None = None) -> Times | 
     for source in reversed(sources):
         part = table.parts[source]
         values = part.values[signal]
-        seen = _numbers(part.seen if rows is None else part.seen.gather(rows))
+        seen = _numbers(part.seen)
+        seen = seen if rows is None else seen[rows]
         if values.null_count() == 0:
             times = seen
             continue
-        known = (values if rows is None else values.gather(rows)).is_not_null().to_numpy()
+        known = (values if rows is None else values[rows]).is_not_null().to_numpy()
         times = np.where(known, seen, np.full(len(seen), np.nan) if times is None else times)
     return times
 
@@ -54,4 +55,6 @@ def last_looks(
 
 
 def _numbers(column: pl.Series) -> Times:
-    return column.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)
+    # a cast that changes nothing costs as much as all the rest
+    column = column if column.dtype == pl.Float64 else column.cast(pl.Float64)
+    return column.to_numpy()
