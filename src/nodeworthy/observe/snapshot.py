@@ -89,7 +89,6 @@ class Seen:
 
 
 SCHEDULER = "scheduler"
-LOG = "log"
 TELEMETRY = frozenset({"exporter", "prometheus"})
 MOST_EVENTS = 100_000  # some 60 MB, and what one turn judges and records in seconds
 

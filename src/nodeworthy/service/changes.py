@@ -13,8 +13,7 @@ from nodeworthy.judge.explain import UNKNOWN_SINCE
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import Boot, Outcome, SourceHealth, SourceState
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Boot, Outcome, SourceHealth, SourceState, Transition
 from nodeworthy.model.status import NodeState
 from nodeworthy.observe.snapshot import SourceReading
 from nodeworthy.service.picture import Picture

@@ -15,7 +15,7 @@ from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Finding, Severity, Verdict
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import HoldState
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.model.status import NodeState
 from nodeworthy.ports import Clock, Store
 from nodeworthy.service import needs, present, selfcheck

@@ -18,8 +18,7 @@ from nodeworthy.model.fleet import Node
 from nodeworthy.model.hold import Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.nodeset import fold
-from nodeworthy.model.record import NodeState as Transition
-from nodeworthy.model.record import Page
+from nodeworthy.model.record import Page, Transition
 from nodeworthy.model.scheduler import Job, SchedulerNode
 from nodeworthy.model.status import NodeState
 from nodeworthy.observe.snapshot import SourceReading
