@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from nodeworthy.decide.holds import want
 from nodeworthy.decide.incidents import group
-from nodeworthy.decide.marks import classify
+from nodeworthy.decide.marks import read_marks
 from nodeworthy.decide.status import dated, statuses
-from nodeworthy.judge.answers import blind_nodes
+from nodeworthy.judge.answers import answering, blind_nodes
 from nodeworthy.judge.events import judge_events
 from nodeworthy.judge.frames import Frames
 from nodeworthy.judge.identities import identity_findings
@@ -44,9 +44,10 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
     blind = blind_nodes(frames, besides=(SOURCE,))
-    incidents = tuple(group(findings, world.fleet, world.policy, blind))
+    answered = answering(frames, judged.answers, blind)
+    incidents = tuple(group(findings, world.fleet, world.policy, world.catalogue, answered))
     holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)
-    marks = {name: mark for name, node in nodes.items() if (mark := classify(node, world.reasons.normalise, now))}
+    marks = read_marks(seen.scheduler, world.reasons.normalise, now)
     unseen = seen.why_no_scheduler(now)
     words = statuses(world.fleet.nodes, nodes, marks, findings.values(), blind, unseen)
     words = dated(words, before.statuses, before.told, now, first=not before.number)
