@@ -34,14 +34,17 @@ HAND = ("person", PERSON)
 SLURM = ("scheduler", "slurm")
 
 SAID = {
-    "n1": Said("serving", reads=("n1 is SERVING", "nobody holds it", "nothing speaks against it", "nothing to do")),
+    "n1": Said(
+        "serving",
+        reads=("n1 is SERVING", "nobody holds it", "nothing that was looked at speaks against it", "nothing to do"),
+    ),
     "n2": Said("serving", reads=("n2 is SERVING", "MIXED", "2 GPUs")),
     "n3": Said("serving", reads=("ALLOCATED", "16 GPUs")),
     "n4": Said("serving", reads=("ALLOCATED",)),
     "n5": Said(
         "failed",
         SLURM,
-        ("n5 is FAILED", "Not responding", "Node did not answer", "look whether the machine is up", "ReturnToService"),
+        ("n5 is FAILED", "Not responding", "Node did not answer", "see whether the machine runs", "ReturnToService"),
     ),
     "n6": Said(
         "out",
@@ -49,7 +52,7 @@ SAID = {
         (
             "n6 is OUT",
             "GPU 3 fell off the bus [ops]",
-            "A GPU is lost (Xid 79, fallen off the bus) (written by daemon)",
+            "daemon wrote the mark, which is read as: A GPU is lost (Xid 79, fallen off the bus)",
             "daemon lifts their mark; no machine will",
             "ask daemon",
         ),
@@ -57,18 +60,29 @@ SAID = {
     "n7": Said("out", HAND, ("ECC errors", "GPU memory errors", "1 job to end before it is empty", "ondrain")),
     "n8": Said(
         "out",
-        ("person", "reservation demo"),
-        ("reservation demo: reserved since", "for root", "reservation demo ends or is deleted", "scontrol show"),
+        ("person", "reservation"),
+        ("n8 is out: reservation demo", "the reservation ends, or is deleted", "scontrol show reservation demo"),
     ),
-    "n9": Said("out", ("person", "reservation service"), ("maintenance reservation service", "maintenance since")),
-    "n10": Said("out", ROOT_WROTE, ("firmware", "it comes back from its reboot", "look at its console")),
-    "n11": Said("out", ROOT_WROTE, ("reboot requested: kernel update", "1 job to end", "once its jobs have ended")),
+    "n9": Said(
+        "out", ("person", "reservation"), ("maintenance reservation service", "scontrol show reservation service")
+    ),
+    "n10": Said("out", ROOT_WROTE, ("reboot issued", "firmware", "wait for its boot", "ResumeTimeout")),
+    "n11": Said(
+        "out",
+        ROOT_WROTE,
+        ("reboot requested: kernel update", "1 job to end", "Slurm reboots it when its jobs have ended"),
+    ),
     "n12": Said("out", ROOT_WROTE, ("failing soon", "which proves nobody: ask around")),
     "n13": Said("out", ROOT_WROTE, ("NVLink replay errors", "NVLink", "onfailing")),
     "n14": Said(
         "failed",
         SLURM,
-        ("n14 is FAILED", "reported lower than configured (7 < 8)", "Fewer GPUs than configured", "restart its slurmd"),
+        (
+            "n14 is FAILED",
+            "reported lower than configured (7 < 8)",
+            "Fewer GPUs than configured",
+            "mend the cause that the reason names",
+        ),
     ),
     "n15": Said("failed", ROOT_WROTE, ("pulled for RMA", "which proves nobody")),
     "n16": Said("out", ("health program", "health check"), ("health: Xid 79 on GPU 5", "see what health check found")),
