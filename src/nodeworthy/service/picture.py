@@ -138,7 +138,7 @@ def boots(scheduler: SchedulerSnapshot | None, before: Mapping[str, float], now:
 def told(words: Mapping[str, NodeStatus], before: Mapping[str, NodeStatus], *, blind: bool) -> Mapping[str, NodeStatus]:
     """What the ledger knows of each node after this turn.
 
-    While a source is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
+    While a source that nodes are seen by is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
     """
     if not blind:
         return words

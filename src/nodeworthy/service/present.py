@@ -13,7 +13,7 @@ from nodeworthy.decide.marks import SYSTEM_USERS, owner_of
 from nodeworthy.decide.would import intention
 from nodeworthy.judge.answers import answered_no, gpus_seen, unanswered, unanswered_counts
 from nodeworthy.judge.unknown import UnknownGroup
-from nodeworthy.model.finding import Evidence, Finding, Incident, Verdict
+from nodeworthy.model.finding import Evidence, Finding, Incident, Trust, Verdict
 from nodeworthy.model.fleet import Node
 from nodeworthy.model.hold import Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
@@ -156,7 +156,7 @@ class Index:
 
 
 def index(picture: Picture) -> Index:
-    adverse = Counter(f.component.node for f in picture.findings.values() if f.verdict is Verdict.TRUE)
+    adverse = Counter(f.component.owner_node or "" for f in picture.findings.values() if f.verdict is Verdict.TRUE)
     return Index(
         adverse, unanswered_counts(picture.world.catalogue, picture.frames, picture.answers), gpus_seen(picture.frames)
     )
@@ -204,7 +204,7 @@ def case(picture: Picture, name: str) -> Case:
         node=picture.scheduler_node(name),
         mark=picture.marks.get(name),
         jobs=picture.jobs.get(name, ()),
-        findings=[f for f in picture.findings.values() if f.component.node == name],
+        findings=[f for f in picture.findings.values() if f.component.owner_node == name],
         holds=[h for h in picture.holds.values() if h.subject.node == name],
         incidents=[i for i in picture.incidents if name in i.nodes],
         answered_no=[
@@ -220,7 +220,7 @@ def node_parts(picture: Picture, name: str, would_views: tuple[WouldView, ...]) 
     declared = picture.world.fleet.nodes.get(name)
     seen = picture.scheduler_node(name)
     by_finding = incident_of(picture)
-    found = [f for f in picture.findings.values() if f.component.node == name]
+    found = [f for f in picture.findings.values() if f.component.owner_node == name]
     return {
         "node": node(picture, index(picture), name),
         "serial": declared.serial if declared else "",
@@ -284,7 +284,9 @@ def _marks(picture: Picture, name: str) -> tuple[MarkView, ...]:
         what = "drain" if seen and seen.has("DRAIN") else (seen.state.lower() if seen else "mark")
         marks.append(MarkView(what, mark.reason, OwnerView(mark.owner.kind, mark.owner.name), mark.at))
     if seen and seen.reservation:
-        marks.append(MarkView("reservation", seen.reservation, OwnerView(OwnerKind.PERSON, "reservation"), None))
+        marks.append(
+            MarkView("reservation", seen.reservation, OwnerView(OwnerKind.RESERVATION, seen.reservation), None)
+        )
     for hold in picture.holds.values():
         if hold.subject.node == name and hold.state is not HoldState.LIFTED:
             ours = OwnerView(hold.owner.kind, hold.owner.name)
@@ -295,6 +297,12 @@ def _marks(picture: Picture, name: str) -> tuple[MarkView, ...]:
 def _job(job: Job) -> JobView:
     return JobView(job.job_id, job.name, job.user, job.state, fold(job.nodes) if job.nodes else "", len(job.nodes),
                    job.gpus, job.start_at, job.end_at)  # fmt: skip
+
+
+def _trust(picture: Picture, hold: Hold) -> Trust:
+    """How far the check behind a hold is believed; the least where it is not known any more."""
+    found = picture.findings.get(hold.because[0]) if hold.because else None
+    return found.trust if found else Trust.SHADOW
 
 
 def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[WouldView, ...]:
@@ -323,6 +331,7 @@ def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[Wo
                 state=hold.state,
                 reason=hold.reason,
                 since=hold.since,
+                trust=_trust(picture, hold),
                 ended=hold.ended,
                 evidence=tuple(map(evidence, hold.evidence)),
                 because=hold.because,

@@ -59,5 +59,5 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
         places=where, judged=judged.state, answers=judged.answers, unknown=tuple(g for g in judged.unknown if g.reason is not UnknownReason.NOT_APPLICABLE), events=happened.state,
         findings=findings, incidents=incidents, holds=holds, marks=marks, statuses=words,
         transitions=transitions(seen.scheduler, before.transitions, now), jobs=jobs_by_node(seen.scheduler),
-        boots=booted, told=told(words, before.told, blind=bool(lost or unseen)), lost=lost, revisions=revisions(world),
+        boots=booted, told=told(words, before.told, blind=bool(unseen) or any(seen.sources[n].sees_nodes for n in lost)), lost=lost, revisions=revisions(world),
     )  # fmt: skip
