@@ -144,8 +144,11 @@ class Store(Protocol):
         ...
 
     def events(
-        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
-    ) -> Page[LogEvent]: ...
+        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000, each: int = 0
+    ) -> Page[LogEvent]:
+        """Of a storm a minute keeps its first lines and the count of the rest (`LogEvent.more`). With `each` only the
+        newest so many of those that say the same of one component, and the lines that open findings began with."""
+        ...
 
     def save_revision(self, revision: Revision) -> None:
         """Keep it under (kind, digest); what is kept already stays as it is."""

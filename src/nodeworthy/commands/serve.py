@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -9,7 +10,8 @@ import click
 
 @click.command(
     epilog="Example:  nodeworthy serve --config /etc/nodeworthy/nodeworthy.toml\n\n"
-    "Exit codes: 0 stopped as asked, 1 failed, 2 the configuration is wrong, 4 another instance serves this socket."
+    "Exit codes: 0 stopped as asked (with --once: all is well), 1 failed, 2 the configuration is wrong, "
+    "3 with --once: not well, 4 another instance serves this socket or store."
 )
 @click.option(
     "--config",
@@ -30,4 +32,5 @@ def serve(config_file: str | None, fleet: Path | None, once: bool) -> None:
         click.echo(f"warning: {warning}", err=True)
     if fleet is not None:
         config = config.model_copy(update={"fleet": fleet})
-    run(config, once=once)
+    if not run(config, once=once):
+        sys.exit(3)

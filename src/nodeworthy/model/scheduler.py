@@ -6,8 +6,28 @@ both (`SchedulerNode.drained`, `.draining`), never read from one string. Times a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+SOURCE: Final = "slurm"  # as whose the catalogue names the scheduler's fields
+
+# what a signal of the catalogue may read of a node (`slurm:NAME`), and its type there
+FIELDS: Final[Mapping[str, str]] = {
+    "cpus": "int",
+    "memory_mb": "int",
+    "sockets": "int",
+    "gpus": "int",
+    "gpus_used": "int",
+    "gpu_type": "str",
+    "reservation": "str",
+    "address": "str",
+    "hostname": "str",
+    "version": "str",
+    "boot_at": "float",
+    "slurmd_start_at": "float",
+}
 
 
 class BaseState(StrEnum):

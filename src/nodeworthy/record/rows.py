@@ -177,16 +177,25 @@ def to_state(row: sa.RowMapping) -> Transition:
     )
 
 
-# all fields of an event but its role, which is an enum
-_EVENT_FIELDS = tuple(field.name for field in fields(LogEvent) if field.name != "role")
+# all fields of an event but its role, which is an enum, and those that old rows do not have
+_EVENT_FIELDS = tuple(field.name for field in fields(LogEvent) if field.name not in ("role", "more", "timed"))
 
 
 def from_event(event: LogEvent) -> Row:
-    return {name: getattr(event, name) for name in _EVENT_FIELDS} | {"role": event.role.value}
+    return {name: getattr(event, name) for name in _EVENT_FIELDS} | {
+        "role": event.role.value,
+        "more": event.more,
+        "timed": event.timed,
+    }
 
 
 def to_event(row: sa.RowMapping) -> LogEvent:
-    return LogEvent(role=Role(row["role"]), **{name: row[name] for name in _EVENT_FIELDS})
+    return LogEvent(
+        role=Role(row["role"]),
+        more=row["more"] or 0,
+        timed=row["timed"] is not False,
+        **{name: row[name] for name in _EVENT_FIELDS},
+    )
 
 
 def from_boot(boot: Boot) -> Row:

@@ -25,6 +25,7 @@ from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Memory, Outcome, Page, Pruned, Revision, StoreInfo, Transition
 from nodeworthy.record import changes, migrations, retention, rows, tables
 from nodeworthy.record.engine import make_engine, parse_url, reading, translated, writing
+from nodeworthy.record.thinning import SAME
 
 Item = TypeVar("Item")
 
@@ -222,9 +223,11 @@ class SqlStore:
         return self._page(query, limit, rows.to_state)
 
     def events(
-        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
+        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000, each: int = 0
     ) -> Page[LogEvent]:
         query = _page_of(tables.events, after, limit + 1, node).where(tables.events.c.at >= since)
+        if each:
+            query = query.where(tables.events.c.id.in_(_newest_of_each(since, each)))
         return self._page(query, limit, rows.to_event)
 
     def revision(self, kind: str, digest: str) -> Revision:
@@ -271,6 +274,16 @@ def _not_over(table: sa.Table, open_only: bool, since: float) -> sa.ColumnElemen
 
 def _last_per_node(table: sa.Table) -> sa.Select[Any]:
     return sa.select(table).where(table.c.id.in_(sa.select(sa.func.max(table.c.id)).group_by(table.c.node)))
+
+
+def _newest_of_each(since: float, each: int) -> sa.Select[Any]:
+    """Numbers of the newest events that say the same, and of those that an open finding began with."""
+    table, open_ = tables.events, tables.findings
+    same = [table.c[name] for name in SAME]
+    place = sa.func.row_number().over(partition_by=same, order_by=[table.c.at.desc(), table.c.id.desc()])
+    began = sa.exists().where(open_.c.node == table.c.node, open_.c.since == table.c.at, open_.c.ended.is_(None))
+    ranked = sa.select(table.c.id, place.label("place"), began.label("began")).where(table.c.at >= since).subquery()
+    return sa.select(ranked.c.id).where(sa.or_(ranked.c.place <= each, ranked.c.began))
 
 
 def _page_of(table: sa.Table, after: int, limit: int, node: str | None) -> sa.Select[Any]:

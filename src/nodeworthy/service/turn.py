@@ -23,7 +23,7 @@ from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
 from nodeworthy.judge.sources import carried, silent_findings
 from nodeworthy.model.finding import UnknownReason
-from nodeworthy.observe.scheduler_facts import SOURCE
+from nodeworthy.model.scheduler import SOURCE
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, boots, jobs_by_node, lost_sources, revisions, told, transitions
 
@@ -34,12 +34,12 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
 
     # judge: facts and events become findings, in three values
     judged = judge(world.catalogue, frames, before.judged, now)
-    booted = boots(seen.scheduler, before.boots, now)
+    booted = boots(seen.scheduler, frames, before.boots, now)
     where = places(frames, before.places)
     seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)
     happened = judge_events(world.catalogue, seen.events, before.events, now, boots=booted)
-    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now)
+    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now, frames)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
     findings |= carried(findings, seen.unheard(), before.findings)
 

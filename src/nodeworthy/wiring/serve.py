@@ -21,9 +21,10 @@ from nodeworthy.api.server import listening, serve, tcp_listener
 from nodeworthy.errors import NodeworthyError
 from nodeworthy.judge.features import Windows
 from nodeworthy.model.identity import NameKind
-from nodeworthy.observe.observers import Observers
+from nodeworthy.observe.observers import HARD_LIMIT_S, Observers
 from nodeworthy.observe.snapshot import Snapshot
 from nodeworthy.record.history import History
+from nodeworthy.record.sole import sole
 from nodeworthy.record.store import SqlStore, open_store
 from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
 from nodeworthy.service.engine import Engine, TurnHealth
@@ -45,11 +46,20 @@ Watch = Coroutine[Any, Any, None]
 
 
 def run(settings: Settings, *, once: bool = False) -> bool:
-    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well."""
+    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well.
+
+    Raises NotAllowed where another one runs on the same store or socket, also with `once`: it would commit lines,
+    findings and cursors a second time.
+    """
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for chatty in ("httpx", "alembic", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+    with sole(settings.store_url):
+        return _run(settings, once)
+
+
+def _run(settings: Settings, once: bool) -> bool:
     store = open_store(settings.store_url)
     try:
         site = _Site(settings, store)
@@ -202,7 +212,7 @@ class _Site:
         slurm = self.settings.slurm
         if not slurm.enabled:
             return {}
-        self._budget("slurm", slurm.interval, 5 * slurm.timeout)
+        self._budget("slurm", slurm.interval)
         return {"slurm": observers.watch_scheduler("slurm", sources.scheduler(slurm, self.clock), slurm.interval)}
 
     def _watch_others(self, observers: Observers) -> dict[str, Watch]:
@@ -213,20 +223,21 @@ class _Site:
         for group in self.settings.exporters:
             scraper = sources.exporters(group, signals, exporter_of, self.clock)
             found[group.name] = observers.watch_telemetry(group.name, "exporter", scraper, group.interval)
-            self._budget(group.name, group.interval, 60.0)
+            self._budget(group.name, group.interval)
         for site in self.settings.prometheus:
             asker = sources.prometheus(site, signals, exporter_of, self.clock)
             found[site.name] = observers.watch_telemetry(site.name, "prometheus", asker, site.interval)
-            self._budget(site.name, site.interval, 120.0)
+            self._budget(site.name, site.interval)
         for file in self.settings.logs:
-            name = file.name or str(file.path)
+            name = file.called
             tail = sources.log_file(file, syslog_of, self.clock, self.memory.cursors.get(name))
             found[name] = observers.watch_log(name, tail, LOG_INTERVAL_S)
-            self._budget(name, LOG_INTERVAL_S, 60.0)
+            self._budget(name, LOG_INTERVAL_S)
         return found
 
-    def _budget(self, name: str, interval_s: float, longest_s: float) -> None:
-        self.deadman.register(name, 3 * interval_s + longest_s + 10.0)
+    def _budget(self, name: str, interval_s: float) -> None:
+        """A loop that waits for its source lives: it counts as stalled only after the observer would have given up."""
+        self.deadman.register(name, 3 * interval_s + HARD_LIMIT_S + 10.0)
 
     def _node_of(self, kind: NameKind) -> sources.Resolve:
         """Always asks the present resolver: the fleet may change while we run."""

@@ -225,6 +225,11 @@ class Logs(Section):
         description="Whether kernel lines in it came by kernel transport (imklog, journald), so that no user can forge them.",
     )
 
+    @property
+    def called(self) -> str:
+        """The source's one name: in the record, in the status and in every event."""
+        return self.name or str(self.path)
+
 
 class Retention(Section):
     """How long what has ended is kept. What is open is never removed."""
@@ -309,7 +314,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def names_differ(self) -> Settings:
         names = [e.name for e in self.exporters] + [p.name for p in self.prometheus]
-        names += [log.name or str(log.path) for log in self.logs]
+        names += [log.called for log in self.logs]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two sources are called {twice[0]!r}; give each a `name` of its own")

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from nodeworthy.cli.main import cli
 from nodeworthy.errors import BadRequest, NotAllowed, NotKnown
+from nodeworthy.record import migrations
 from nodeworthy.record.store import open_store
 from nodeworthy.wiring import paths
 from tests.record_samples import AT, entry, finding
@@ -42,7 +43,11 @@ def test_info_says_what_is_there(state: Path) -> None:
     assert "2026-03-01T12:00:00Z" in shown.output
     document = json.loads(run("info", "--json").output)
     assert document["schema"] == "nodeworthy.store-info/1"
-    assert (document["rows"]["ledger"], document["open_findings"], document["schema_revision"]) == (2, 1, "0001")
+    assert (document["rows"]["ledger"], document["open_findings"], document["schema_revision"]) == (
+        2,
+        1,
+        migrations.HEAD,
+    )
 
 
 def test_info_of_nothing_is_not_known_and_makes_nothing(state: Path) -> None:
