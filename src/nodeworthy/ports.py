@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nodeworthy.model.finding import Finding
     from nodeworthy.model.hold import Hold, HoldState
     from nodeworthy.model.ledger import Entry
-    from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
+    from nodeworthy.model.record import Memory, Outcome, Page, Pruned, Revision, StoreInfo, Transition
     from nodeworthy.model.scheduler import SchedulerSnapshot
 
 
@@ -139,7 +139,7 @@ class Store(Protocol):
         limit: int = 1000,
     ) -> Page[Hold]: ...
 
-    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[NodeState]:
+    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[Transition]:
         """The node's states from `since` on, oldest first, with the one that was in force at `since`."""
         ...
 

@@ -102,6 +102,11 @@ def status_of(
     return NodeStatus(name, NodeState.SERVING, "", next=leftover)
 
 
+def still_dark(before: Mapping[str, NodeStatus]) -> dict[str, str]:
+    """The nodes that were unknown stay so, with this reason, while telemetry has not been tried since a start."""
+    return {n: "it has not been looked at since the start" for n, s in before.items() if s.state is NodeState.UNKNOWN}
+
+
 def _by_mark(node: SchedulerNode) -> bool:
     """Whether the state is the one that the reason was written for, so that the mark's time is its beginning."""
     return not MARKED_FLAGS.isdisjoint(node.flags) or node.base in (BaseState.DOWN, BaseState.ERROR)

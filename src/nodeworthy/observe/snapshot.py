@@ -85,11 +85,19 @@ class Seen:
 
     def down(self, now: float) -> dict[str, str]:
         """Telemetry sources that do not answer, with the sentence why."""
-        return {s.name: s.why for s in self.sources.values() if s.kind in TELEMETRY and s.lost(now)}
+        telemetry = (s for s in self.sources.values() if s.kind in TELEMETRY)
+        return {s.name: s.why for s in telemetry if s.lost(now) or (s.last_ok is None and s.problem)}
+
+    def unheard(self) -> list[str]:
+        """The sources that have not answered since we started."""
+        return [s.name for s in self.sources.values() if s.last_ok is None]
+
+    def untried(self) -> bool:
+        """Whether some telemetry was not asked yet."""
+        return any(s.last_try is None for s in self.sources.values() if s.kind in TELEMETRY)
 
 
 SCHEDULER = "scheduler"
-LOG = "log"
 TELEMETRY = frozenset({"exporter", "prometheus"})
 MOST_EVENTS = 100_000  # some 60 MB, and what one turn judges and records in seconds
 

@@ -22,7 +22,7 @@ from nodeworthy.model.event import LogEvent
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
+from nodeworthy.model.record import Memory, Outcome, Page, Pruned, Revision, StoreInfo, Transition
 from nodeworthy.record import changes, migrations, retention, rows, tables
 from nodeworthy.record.engine import make_engine, parse_url, reading, translated, writing
 from nodeworthy.record.thinning import SAME
@@ -215,7 +215,7 @@ class SqlStore:
             query = query.where(tables.holds.c.state.in_([state.value for state in states]))
         return self._page(query, limit, rows.to_hold)
 
-    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[NodeState]:
+    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[Transition]:
         table = tables.node_states
         in_force = sa.select(sa.func.max(table.c.id)).where(table.c.node == node, table.c.at <= since)
         first = sa.func.coalesce(in_force.scalar_subquery(), 0)

@@ -15,7 +15,7 @@ from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Finding, Severity, Verdict
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import HoldState
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.model.status import NodeState
 from nodeworthy.ports import Clock, Store
 from nodeworthy.service import needs, present, selfcheck
@@ -35,6 +35,7 @@ from nodeworthy.service.views import (
     Names,
     NodeAnswer,
     NodesAnswer,
+    NodeView,
     SourceView,
     StatusAnswer,
     TurnView,
@@ -62,6 +63,7 @@ class LiveViews:
         self._loops = loops
         self._checks = tuple(checks)
         self._started_at = clock.now()
+        self._last_list: tuple[Picture | None, object, tuple[NodeView, ...]] = (None, None, ())
 
     # what every answer carries
 
@@ -114,12 +116,25 @@ class LiveViews:
 
     def nodes(self, names: Names, labels: Mapping[str, str], states: frozenset[NodeState]) -> NodesAnswer:
         picture, as_of, sources = self._picture()
-        chosen = _choose(picture, names, labels)
+        items = self._listed(picture, names, labels, states)
+        return NodesAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
+
+    def _listed(
+        self, picture: Picture, names: Names, labels: Mapping[str, str], states: frozenset[NodeState]
+    ) -> tuple[NodeView, ...]:
+        """The nodes asked for. The last list is remembered: whoever reads a long one asks for page after page."""
+        question = (None if names is None else tuple(names), dict(labels), states)
+        known, asked, items = self._last_list
+        if known is picture and asked == question:
+            return items
         index = present.index(picture)
         items = tuple(
-            present.node(picture, index, n) for n in chosen if not states or picture.statuses[n].state in states
+            present.node(picture, index, n)
+            for n in _choose(picture, names, labels)
+            if not states or picture.statuses[n].state in states
         )
-        return NodesAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
+        self._last_list = (picture, question, items)
+        return items
 
     def node(self, name: str) -> NodeAnswer:
         picture, as_of, sources = self._picture()

@@ -24,7 +24,7 @@ from nodeworthy.model.finding import Finding, Incident
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import Hold
 from nodeworthy.model.identity import Resolver
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.model.scheduler import BaseState, Job, SchedulerNode, SchedulerSnapshot
 from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.observe.snapshot import Seen

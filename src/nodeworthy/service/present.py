@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from nodeworthy.decide import people
 from nodeworthy.decide.explain import Case
-from nodeworthy.decide.marks import owner_of
+from nodeworthy.decide.marks import SYSTEM_USERS, owner_of
 from nodeworthy.decide.would import intention
 from nodeworthy.judge.answers import answered_no, gpus_seen, unanswered, unanswered_counts
 from nodeworthy.judge.unknown import UnknownGroup
@@ -18,8 +18,7 @@ from nodeworthy.model.fleet import Node
 from nodeworthy.model.hold import Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.nodeset import fold
-from nodeworthy.model.record import NodeState as Transition
-from nodeworthy.model.record import Page
+from nodeworthy.model.record import Page, Transition
 from nodeworthy.model.scheduler import Job, SchedulerNode
 from nodeworthy.model.status import NodeState
 from nodeworthy.observe.snapshot import SourceReading
@@ -301,9 +300,11 @@ def _job(job: Job) -> JobView:
 def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[WouldView, ...]:
     """Holds as what would have been done, each against what people did about that node."""
     normalise = picture.world.reasons.normalise
+    scheduler = picture.seen.scheduler
+    users = SYSTEM_USERS | (scheduler.daemon_users if scheduler else frozenset())
 
     def owner_then(transition: Transition) -> Owner:
-        return owner_of(normalise(transition.reason), transition.user, transition.flags)
+        return owner_of(normalise(transition.reason), transition.user, transition.flags, users)
 
     views = []
     for hold in holds:

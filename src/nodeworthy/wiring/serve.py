@@ -160,12 +160,25 @@ class _Site:
         # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
         self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
         observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
+        self._declare_all(observers)
         loops: list[asyncio.Task[None]] = []
         for watch in (self._watch_scheduler, self._watch_others):
             loops += [tasks.create_task(loop, name=name) for name, loop in watch(observers).items()]
             await self._first_sight(stop, len(loops))
             await self.engine.step()
         return loops
+
+    def _declare_all(self, observers: Observers) -> None:
+        """Name every source before the first turn: what is known of one that was not read yet still stands."""
+        settings = self.settings
+        if settings.slurm.enabled:
+            observers.declare("slurm", "scheduler", settings.slurm.interval)
+        for group in settings.exporters:
+            observers.declare(group.name, "exporter", group.interval)
+        for site in settings.prometheus:
+            observers.declare(site.name, "prometheus", site.interval)
+        for file in settings.logs:
+            observers.declare(file.name or str(file.path), "log", LOG_INTERVAL_S)
 
     async def _answer(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """The API on its socket and, if asked for, metrics and health on TCP."""
