@@ -220,10 +220,15 @@ class Logs(Section):
     start: Literal["end", "beginning"] = Field(
         default="end", description="Where to begin in a file that was never read before."
     )
-    trusted: bool = Field(
-        default=True,
-        description="Whether kernel lines in it came by kernel transport (imklog, journald), so that no user can forge them.",
+    trusted: bool | None = Field(
+        default=None,
+        description="Whether its kernel lines came by kernel transport (imklog, journald) through relays that you trust, so that no user can forge them; only such lines hold nodes. Unset: true with `host`, false for a central file, where every sender chooses tag, facility and host.",
     )
+
+    @property
+    def is_trusted(self) -> bool:
+        """Trust in a central file must be stated; a node's own file is written by its own syslog or journal."""
+        return bool(self.host) if self.trusted is None else self.trusted
 
     @property
     def called(self) -> str:

@@ -29,6 +29,7 @@ EVENTS_KEPT_S = 30 * 86400.0
 EVENTS_A_PAGE = 10_000
 LAST_FLEET = "last fleet"
 LAST_CATALOGUE = "last catalogue"
+LAST_POLICY = "last policy"
 NOT_READ_YET = "nothing has been read since Nodeworthy started"
 MOST_STATES = 100_000
 
@@ -126,3 +127,4 @@ def save_world(world: World, store: Store, now: float) -> None:
     store.save_revision(Revision("policy", world.policy.revision, now, asdict(world.policy)))
     store.set_note(LAST_FLEET, world.fleet.revision)
     store.set_note(LAST_CATALOGUE, world.catalogue.revision)
+    store.set_note(LAST_POLICY, world.policy.revision)
