@@ -53,5 +53,5 @@ def fleet_check(declared: bool) -> CheckView:
         "fleet",
         CheckState.WARN,
         "no fleet file: the fleet is what Slurm lists, so a node that Slurm forgets is not missed",
-        "nodeworthy fleet import slurm --output fleet.toml",
+        "nodeworthy fleet import slurm --to fleet.toml",
     )
