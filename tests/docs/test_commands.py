@@ -170,7 +170,7 @@ def advice(path: Path) -> list[str]:
             continue
         found += re.findall(r"`(nodeworthy [a-z][^`]*)`", text)
         found += re.findall(r"\A(nodeworthy [a-z]+ [^`,;]*)", text)
-    return [text for text in found if " -" in text and not re.search(r"[…|]|\.\.\.", text)]
+    return [text for text in found if " -" in text and not text.endswith(" ") and not re.search(r"[…|]|\.\.\.", text)]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "src/nodeworthy").rglob("*.py")), ids=lambda path: path.stem)

@@ -24,7 +24,7 @@ from nodeworthy.model.hold import Hold, HoldState
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
 from nodeworthy.record import changes, migrations, retention, rows, tables
-from nodeworthy.record.engine import make_engine, parse_url, reading, translated, writing
+from nodeworthy.record.engine import make_engine, parse_url, reading, shown, translated, writing
 
 Item = TypeVar("Item")
 
@@ -60,7 +60,7 @@ def _opened(
 
 def _must_exist(engine: sa.Engine) -> None:
     """Refuses to make a store where one was expected, for example under a mistyped name."""
-    name = engine.url.render_as_string(hide_password=True)
+    name = shown(engine.url)
     missing = NotKnown(
         f"there is no store at {name}", hint="name it with --store, or start `nodeworthy serve` to make one"
     )
@@ -295,7 +295,7 @@ def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:
     else:
         size = connection.execute(sa.select(sa.func.pg_database_size(sa.func.current_database()))).scalar()
     return StoreInfo(
-        url=engine.url.render_as_string(hide_password=True),
+        url=shown(engine.url),
         schema_revision=migrations.current(connection) or "",
         size_bytes=size,
         rows={

@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.duration import format_duration, parse_duration
 from nodeworthy.model.nodeset import unfold
+from nodeworthy.model.secrets import holds_secret, names_secret
 from nodeworthy.wiring import paths
 
 
@@ -36,8 +37,8 @@ Duration = Annotated[float, BeforeValidator(_seconds), PlainSerializer(format_du
 
 
 def _no_secret_in(url: str) -> str:
-    if urlsplit(url).password is not None:
-        raise ValueError("a password does not belong into this file; put it into a file of its own, mode 0600")
+    if holds_secret(url):
+        raise ValueError("a password or token does not belong into this file; put it into a file of its own, mode 0600")
     return url
 
 
@@ -140,6 +141,16 @@ class Slurm(Section):
     timeout: Duration = Field(
         default=30.0, description="How long one command may take before the controller counts as silent."
     )
+
+    @field_validator("environment")
+    @classmethod
+    def no_secrets(cls, value: dict[str, str]) -> dict[str, str]:
+        secrets = sorted(filter(names_secret, value))
+        if secrets:
+            raise ValueError(
+                f"a secret ({secrets[0]}) does not belong into this file; set it in the service's own environment"
+            )
+        return value
 
     @field_validator("interval")
     @classmethod
