@@ -273,7 +273,7 @@ class Settings(Section):
     )
     fleet: Path | None = Field(
         default=None,
-        description="The fleet file (`nodeworthy fleet import`); unset: ./fleet.toml, /etc/nodeworthy/fleet.toml, else as Slurm says.",
+        description="The fleet file (`nodeworthy fleet import`); unset: fleet.toml beside this file, /etc/nodeworthy/fleet.toml, else as Slurm says.",
     )
     catalogue: tuple[Path, ...] = Field(
         default=(), description="Catalogue files of the site, laid over the built-in ones in this order."
