@@ -23,6 +23,10 @@ from nodeworthy.model.secrets import holds_secret, names_secret
 from nodeworthy.wiring import paths
 
 
+# the scheduler's reading, and our own loops: a source of the same name would speak for them
+RESERVED = frozenset({"slurm", "turn", "retention", "api"})
+
+
 def _seconds(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError('a duration is a text with its unit, such as "30s" or "2h30m"')
@@ -321,6 +325,11 @@ class Settings(Section):
     def names_differ(self) -> Settings:
         names = [e.name for e in self.exporters] + [p.name for p in self.prometheus]
         names += [log.name or str(log.path) for log in self.logs]
+        reserved = sorted(RESERVED.intersection(names))
+        if reserved:
+            raise ValueError(
+                f"{reserved[0]!r} is what a part of Nodeworthy itself is called; give the source another `name`"
+            )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two sources are called {twice[0]!r}; give each a `name` of its own")

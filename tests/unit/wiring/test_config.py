@@ -142,6 +142,22 @@ def test_each_kind_of_mistake_is_placed(text: str, line: int, word: str) -> None
     assert word in " ".join(str(part) for part in found[0])
 
 
+@pytest.mark.parametrize("name", ["slurm", "turn", "retention", "api"])
+@pytest.mark.parametrize(
+    "section",
+    [
+        '[[exporters]]\ntargets = ["http://x"]\n',
+        '[[prometheus]]\nurl = "http://x"\n',
+        '[[logs]]\npath = "/var/log/x"\n',
+    ],
+)
+def test_a_source_cannot_speak_for_us(section: str, name: str) -> None:
+    """An exporter called `slurm` would overwrite the scheduler's reading, one called `turn` keep a dead turn alive."""
+    ((_, _, message, _),) = problems(f'{section}name = "{name}"\n')
+    assert repr(name) in message
+    assert parse(f'[[exporters]]\ntargets = ["http://x"]\nname = "{name}-exporter"\n', "n.toml")
+
+
 def test_two_sources_of_one_name_are_refused() -> None:
     """A name tells sources apart in every finding, so it must."""
     text = '[[prometheus]]\nurl = "http://a"\n[[prometheus]]\nurl = "http://b"\n'
