@@ -22,7 +22,6 @@ from nodeworthy.model.nodeset import unfold
 from nodeworthy.model.secrets import holds_secret, names_secret
 from nodeworthy.wiring import paths
 
-
 # the scheduler's reading, and our own loops: a source of the same name would speak for them
 RESERVED = frozenset({"slurm", "turn", "retention", "api"})
 
