@@ -260,7 +260,7 @@ class LiveViews:
 
     def doctor(self) -> DoctorAnswer:
         picture, as_of, sources = self._picture()
-        items = selfcheck.run(picture, self._engine.health, sources, self._loops(), self._checks)
+        items = selfcheck.run(picture, self._engine.health, sources, self._loops(), self._checks, self._clock.now())
         return DoctorAnswer(as_of=as_of, sources=sources, items=items, well=all(i.state.value == "ok" for i in items))
 
     @staticmethod

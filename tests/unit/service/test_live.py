@@ -19,7 +19,9 @@ from nodeworthy.service import needs
 from nodeworthy.service.engine import TurnHealth
 from nodeworthy.service.live import LiveViews
 from nodeworthy.service.picture import Picture
-from nodeworthy.service.views import ExplainAnswer, SourceState
+from nodeworthy.service.views import CheckState, ExplainAnswer, SourceState
+from nodeworthy.wiring.selfchecks import all_of, store_check
+from nodeworthy.wiring.settings import Settings
 from tests.pictures import BOOT, START, STEP, Site, fleet, job, node, telemetry, world, xid
 
 
@@ -464,6 +466,23 @@ def test_would_asks_the_record_once_for_all_nodes_and_pages(site: Site) -> None:
     assert shown.would(None, {}, 0.0).items is first.items
     assert counting.asked == ["holds", "histories"]
     assert {item.node for item in shown.would(("n1",), {}, 0.0).items} == {"n1"}
+
+
+def test_doctor_writes_nothing_and_counts_nothing(site: Site) -> None:
+    """Looking at our health is a read, and a cheap one: that the record takes writes is told by the last commit."""
+    site.turn(nodes(site), telemetry(site.world.fleet.nodes, site.now + STEP))
+    counting = Counting(site.store)  # type: ignore[arg-type]
+    checks = all_of(Settings(), counting, At(site.now), True)  # type: ignore[arg-type]
+    found = {c.name: c for c in LiveViews(Standing(site), counting, At(site.now + 7), tuple, checks).doctor().items}  # type: ignore[arg-type]
+    assert counting.asked == ["sequence"]
+    assert found["store"].state is CheckState.OK
+    assert "the last commit was 7 s ago" in found["turn"].sentence
+
+    assert isinstance(site.store, SqlStore)
+    site.store.close()
+    gone = open_store("temporary:")
+    gone.close()
+    assert store_check(gone).state is CheckState.FAIL
 
 
 def test_a_list_is_made_anew_for_the_next_picture(site: Site) -> None:
