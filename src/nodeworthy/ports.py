@@ -7,7 +7,7 @@ returned as an empty answer, because an empty answer says "there is nothing".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -141,6 +141,10 @@ class Store(Protocol):
 
     def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[Transition]:
         """The node's states from `since` on, oldest first, with the one that was in force at `since`."""
+        ...
+
+    def histories(self, nodes: Collection[str], *, since: float = 0.0) -> Mapping[str, Sequence[Transition]]:
+        """The whole `history` of each of many nodes at once; a node without any is left out."""
         ...
 
     def events(

@@ -144,6 +144,22 @@ def test_history_has_the_state_in_force_at_its_start(store: SqlStore) -> None:
     assert store.history("n9").items == ()
 
 
+def test_histories_of_many_are_those_of_each(store: SqlStore) -> None:
+    """One question for many nodes answers what a question for each would; nodes without a history are left out."""
+    for step, text in enumerate(["IDLE", "IDLE+DRAIN", "DOWN", "IDLE"]):
+        states = tuple(state(f"n{k}", text, AT + step * 10 + k) for k in range(1, 1201) if k % (step + 1) == 0)
+        store.commit_turn(Outcome(AT + step * 10, states=states))
+    names = [f"n{k}" for k in range(1, 1205)]
+    for since in (0.0, AT + 15, AT + 10_000):
+        many = store.histories(names, since=since)
+        few = names[::97] + names[-5:]
+        assert {n: tuple(many[n]) for n in few if n in many} == {
+            n: page.items for n in few if (page := store.history(n, since=since)).items
+        }
+        assert "n1204" not in many
+    assert store.histories([]) == {}
+
+
 def test_pages_go_on_where_they_ended(store: SqlStore) -> None:
     """Following `next` gives everything once; the last page has none."""
     store.commit_turn(Outcome(AT, findings=tuple(finding(f"n{i}") for i in range(10))))

@@ -14,6 +14,7 @@ from nodeworthy.cli.finding import evidence
 from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_rows
 from nodeworthy.cli.page import answer_extra, block
+from nodeworthy.cli.printable import cleaned, say
 from nodeworthy.cli.select import label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
@@ -62,7 +63,7 @@ def would(
         answer = client.pages("/v1/would", {**selection(nodes, label), "since": since})
         items = sorted(answer["items"], key=lambda w: (_STATE_ORDER[w["state"]], natural(w["component"]), w["since"]))
         if output == "table" and not brief:
-            click.echo(render(items))
+            say(render(cleaned(items)))
         else:
             print_rows(
                 items,
@@ -74,7 +75,7 @@ def would(
                 extra=answer_extra(answer),
             )
         if output in ("table", "wide") and items:
-            click.echo(agreement(answer["agreement"]), err=True)
+            say(agreement(answer["agreement"]), err=True)
         return say_not_known(answer)
 
     sys.exit(repeat(watch, once))

@@ -35,7 +35,8 @@ ORDER = (Severity.FATAL, Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def incident_key(name: str) -> str:
-    return "i-" + hashlib.sha256(name.encode()).hexdigest()[:6]
+    """Stable, and as long as a hold's key (see `hold_key`)."""
+    return "i-" + hashlib.sha256(name.encode()).hexdigest()[:12]
 
 
 def group(

@@ -59,4 +59,4 @@ def _sightings(table: Table, nodes: list[str]) -> Iterator[tuple[str, Observed]]
                 if row.get(UUID) or row.get(ADDRESS)
             )
             if cards:
-                yield str(node), Observed(source, own["seen"].max(), NameKind.EXPORTER, str(node), gpus=cards)
+                yield str(node), Observed(source, max(own["seen"].drop_nulls(), default=0.0), NameKind.EXPORTER, str(node), gpus=cards)

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from nodeworthy.adapters.files.fleet import ENVIRONMENT as ENVIRONMENT_FLEET
+from nodeworthy.adapters.files.fleet import HERE
 from nodeworthy.adapters.files.positions import line_of, positions
 from nodeworthy.errors import BadFile, Problem
 from nodeworthy.model.toml_text import read_toml
@@ -33,8 +35,11 @@ def load(path: str | Path | None = None) -> tuple[Settings, tuple[Problem, ...]]
         if not named and not Path(DEFAULT).exists():
             return Settings(), ()
         path = named or DEFAULT
-    text = _read(Path(path))
-    return parse(text, str(path))
+    settings, problems = parse(_read(Path(path)), str(path))
+    beside = Path(path).absolute().with_name(HERE.name)
+    if settings.fleet is None and ENVIRONMENT_FLEET not in os.environ and beside.is_file():
+        settings = settings.model_copy(update={"fleet": beside})
+    return settings, problems
 
 
 def _read(path: Path) -> str:

@@ -42,7 +42,7 @@ def fleet_of(scheduler: SchedulerSnapshot) -> Fleet:
 def load_world(settings: Settings, store: Store) -> tuple[World, bool]:
     """The world, and whether its fleet is declared (else it will be what the scheduler lists)."""
     try:
-        fleet, declared = load_fleet(find_fleet(settings.fleet)), True
+        fleet, declared = load_fleet(find_fleet(settings.fleet, here=False)), True
     except NotKnown:
         if settings.fleet is not None:
             raise

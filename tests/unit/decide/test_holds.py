@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from nodeworthy.decide.holds import want
+from nodeworthy.decide.holds import hold_key, want
+from nodeworthy.decide.incidents import incident_key
 from nodeworthy.decide.policy import Policy
 from nodeworthy.model.catalogue import Catalogue, Check
 from nodeworthy.model.finding import ComponentRef, Finding, Incident, Locality, Severity, UnknownReason, Verdict
@@ -100,3 +101,10 @@ def test_a_check_that_is_gone_lifts_its_holds() -> None:
 
     (lifted,) = want({}, Catalogue({}, {}, {}, "r"), (), held, POLICY, 200.0).values()
     assert (lifted.state, lifted.ended) == (HoldState.LIFTED, 200.0)
+
+
+def test_keys_of_many_holds_and_incidents_differ() -> None:
+    """Ten thousand at once: with 24 bits some would share a key, and the record takes one open hold for a key."""
+    keys = [f"check-{k % 40}@n{k}/gpu{k % 8}" for k in range(10_000)]
+    assert len({hold_key(key, 1_764_520_000.0) for key in keys}) == len(keys)
+    assert len({incident_key(key) for key in keys}) == len(keys)

@@ -125,6 +125,11 @@ def test_everything_wrong_is_told_at_once_with_its_line() -> None:
         ("[policy]\nshared_share = 1.5\n", 2, "less than or equal to 1"),
         ('[[prometheus]]\nurl = "ftp://x"\n', 2, "address"),
         ('[[prometheus]]\nurl = "http://u:p@x:9090"\n', 2, "password"),
+        ('[[prometheus]]\nurl = "http://token@x:9090"\n', 2, "password"),
+        ('[[prometheus]]\nurl = "http://x:9090/?token=secret"\n', 2, "password"),
+        ('[[exporters]]\nname = "a"\ntargets = ["http://x/metrics?access_token=1"]\n', 3, "password"),
+        ('store = "postgresql://u@h/d?sslmode=require&password=s"\n', 1, "password"),
+        ('[slurm]\nenvironment = {SLURM_JWT = "ey"}\n', 2, "SLURM_JWT"),
         ('[[exporters]]\nname = "a"\n[[exporters]]\nname = "b"\ntargets = ["http://x"]\n', 1, "targets"),
         ('[[exporters]]\nname = "a"\ntargets = ["http://n[1-"]\n', 3, "node set"),
         ("slurm = 5\n", 1, "dictionary"),
@@ -135,6 +140,22 @@ def test_each_kind_of_mistake_is_placed(text: str, line: int, word: str) -> None
     found = problems(text)
     assert found[0][0] == line
     assert word in " ".join(str(part) for part in found[0])
+
+
+@pytest.mark.parametrize("name", ["slurm", "turn", "retention", "api"])
+@pytest.mark.parametrize(
+    "section",
+    [
+        '[[exporters]]\ntargets = ["http://x"]\n',
+        '[[prometheus]]\nurl = "http://x"\n',
+        '[[logs]]\npath = "/var/log/x"\n',
+    ],
+)
+def test_a_source_cannot_speak_for_us(section: str, name: str) -> None:
+    """An exporter called `slurm` would overwrite the scheduler's reading, one called `turn` keep a dead turn alive."""
+    ((_, _, message, _),) = problems(f'{section}name = "{name}"\n')
+    assert repr(name) in message
+    assert parse(f'[[exporters]]\ntargets = ["http://x"]\nname = "{name}-exporter"\n', "n.toml")
 
 
 def test_two_sources_of_one_name_are_refused() -> None:
