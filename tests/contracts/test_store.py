@@ -144,6 +144,22 @@ def test_history_has_the_state_in_force_at_its_start(store: SqlStore) -> None:
     assert store.history("n9").items == ()
 
 
+def test_histories_of_many_are_those_of_each(store: SqlStore) -> None:
+    """One question for many nodes answers what a question for each would; nodes without a history are left out."""
+    for step, text in enumerate(["IDLE", "IDLE+DRAIN", "DOWN", "IDLE"]):
+        states = tuple(state(f"n{k}", text, AT + step * 10 + k) for k in range(1, 1201) if k % (step + 1) == 0)
+        store.commit_turn(Outcome(AT + step * 10, states=states))
+    names = [f"n{k}" for k in range(1, 1205)]
+    for since in (0.0, AT + 15, AT + 10_000):
+        many = store.histories(names, since=since)
+        few = names[::97] + names[-5:]
+        assert {n: tuple(many[n]) for n in few if n in many} == {
+            n: page.items for n in few if (page := store.history(n, since=since)).items
+        }
+        assert "n1204" not in many
+    assert store.histories([]) == {}
+
+
 def test_pages_go_on_where_they_ended(store: SqlStore) -> None:
     """Following `next` gives everything once; the last page has none."""
     store.commit_turn(Outcome(AT, findings=tuple(finding(f"n{i}") for i in range(10))))
@@ -318,7 +334,15 @@ def test_prune_takes_the_old_and_keeps_the_open(store: SqlStore) -> None:
     memory = store.load()
     before, now = AT + 5 * 86400, AT + 10 * 86400
     pruned = store.prune(before, now=now)
-    assert pruned.removed == {"ledger": 10, "findings": 4, "holds": 5, "node_states": 5, "events": 5, "boots": 5}
+    assert pruned.removed == {
+        "ledger": 10,
+        "findings": 4,
+        "holds": 5,
+        "node_states": 5,
+        "events": 5,
+        "boots": 5,
+        "revisions": 0,
+    }
     after = store.load()
     assert (after.findings, after.holds, after.states, after.boots) == (
         memory.findings,
@@ -428,3 +452,28 @@ def test_one_serves_a_store(url: str) -> None:
         open_store(url).close()
     with sole(url):
         pass
+
+
+def test_lines_under_an_open_finding_are_not_pruned(store: SqlStore) -> None:
+    """A restart judges them again, however old they are; those of before it and of other nodes go."""
+    day = 86400.0
+    lines = (event(at=AT - day), event(at=AT), event(at=AT + day), event("n4", at=AT))
+    store.commit_turn(Outcome(AT, events=lines, findings=(finding(since=AT),)))
+    assert store.prune(AT + 50 * day, now=AT + 60 * day).removed["events"] == 2
+    assert [line.at for line in store.events().items] == [AT, AT + day]
+    store.commit_turn(Outcome(AT + 61 * day, closed=(finding().key,)))
+    assert store.prune(AT + 50 * day, now=AT + 62 * day).removed["events"] == 2
+
+
+def test_revisions_that_were_replaced_long_ago_are_pruned(store: SqlStore) -> None:
+    """What was in force at the time that is kept stays, and what is present stays, however old."""
+    for number, digest in enumerate(("a", "b", "c", "d")):
+        store.save_revision(Revision("fleet", digest, AT + number, {"nodes": number}))
+    store.save_revision(Revision("policy", "p", AT, {}))
+    store.set_note("last fleet", "a")  # gone back to
+    removed = store.prune(AT + 2.5, now=AT + 10).removed
+    assert removed["revisions"] == 1
+    assert [store.revision("fleet", digest).content["nodes"] for digest in "acd"] == [0, 2, 3]
+    assert store.revision("policy", "p").content == {}
+    with pytest.raises(NotKnown):
+        store.revision("fleet", "b")

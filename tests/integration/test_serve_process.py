@@ -56,7 +56,7 @@ def served(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     config = tmp_path / "nodeworthy.toml"
     config.write_text(
         f'fleet = "{tmp_path}/fleet.toml"\nstate_dir = "{tmp_path}/state"\nsocket = "{tmp_path}/nw.sock"\n'
-        f'[slurm]\nenabled = false\n[turn]\ninterval = "1s"\n[[logs]]\npath = "{tmp_path}/kern.log"\n'
+        f'[slurm]\nenabled = false\n[turn]\ninterval = "1s"\n[[logs]]\npath = "{tmp_path}/kern.log"\ntrusted = true\n'
     )
     ours = ("NODEWORTHY_", "PYTHONDONTWRITEBYTECODE")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}

@@ -94,7 +94,7 @@ def list_(
 def show(client: Client, key: str, output: str) -> None:
     """Show one finding: its evidence, what its check means, what it rests on. KEY is check@component."""
     answer = client.get(f"/v1/findings/{segment(key)}")
-    print_document(answer, output, schema="nodeworthy.finding/1", text=lambda: render(answer))
+    print_document(answer, output, schema="nodeworthy.finding/1", text=render)
 
 
 def render(answer: Mapping[str, Any]) -> str:

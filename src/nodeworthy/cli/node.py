@@ -115,7 +115,7 @@ def show(client: Client, name: str, output: str, watch: float | None) -> None:
 
     def once() -> int:
         answer = client.get(f"/v1/nodes/{segment(name)}")
-        print_document(answer, output, schema="nodeworthy.node/1", text=lambda: explain.show(answer))
+        print_document(answer, output, schema="nodeworthy.node/1", text=explain.show)
         return 0 if answer["well"] else 3
 
     sys.exit(repeat(watch, once))
@@ -132,7 +132,7 @@ def explain_(client: Client, name: str, output: str, watch: float | None) -> Non
 
     def once() -> int:
         answer = client.get(f"/v1/nodes/{segment(name)}/explain")
-        print_document(answer, output, schema="nodeworthy.node-explanation/1", text=lambda: explain.explain(answer))
+        print_document(answer, output, schema="nodeworthy.node-explanation/1", text=explain.explain)
         return 0
 
     sys.exit(repeat(watch, once))

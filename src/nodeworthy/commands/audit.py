@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nodeworthy.cli.output import output_options
+from nodeworthy.cli.printable import say
 
 if TYPE_CHECKING:
     from nodeworthy.reports.audit.report import Audit
@@ -65,7 +66,7 @@ def slurm(html: str | None, markdown: str | None, output: str, **options: object
     from nodeworthy.wiring.audit_sources import Request, gather
 
     request = Request.parse(**options)
-    given, failed = gather(request, say=lambda text: click.echo(text, err=True))
+    given, failed = gather(request, say=lambda text: say(text, err=True))
     report = build(given)
     _write_files(report, html, markdown)
     _print(report, output)
@@ -89,7 +90,7 @@ def _write_files(report: Audit, html: str | None, markdown: str | None) -> None:
             Path(path).write_text(document(report), encoding="utf-8")
         except OSError as error:
             raise BadRequest(f"cannot write {path}: {error.strerror}", hint="choose another path") from error
-        click.echo(f"wrote {path}", err=True)
+        say(f"wrote {path}", err=True)
 
 
 def _print(report: Audit, output: str) -> None:
@@ -104,7 +105,7 @@ def _print(report: Audit, output: str) -> None:
         columns = [Column(k) for k in ("node", "kind", "why", "lost_gpu_hours")]
         print_rows(rows, columns, output, schema=SCHEMA, name_key="node")
         return
-    print_document(report.document(), output, schema=SCHEMA, text=lambda: _page(report, output == "wide"))
+    print_document(report.document(), output, schema=SCHEMA, text=lambda _: _page(report, output == "wide"))
 
 
 def _page(report: Audit, wide: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.errors import BadRequest, NotKnown
 
 if TYPE_CHECKING:
@@ -170,9 +172,9 @@ def classify(
         shown = events if everything else (event for event in events if not repeats.is_repeat(event))
         _write_table(shown, wide=output == "wide", prompt="-" in reading.names)
     if not quiet:
-        click.echo(talk(reading.tally, repeats.left_out), err=True)
+        say(talk(reading.tally, repeats.left_out), err=True)
     for problem in reading.problems:
-        click.echo(f"warning: {problem}", err=True)
+        say(f"warning: {printable(problem)}", err=True)
     if reading.problems:
         sys.exit(6)
     if check and reading.holds:
@@ -185,7 +187,9 @@ def _write_json(events: Iterable[Event], prompt: bool) -> None:
 
     out = sys.stdout.buffer
     for event in events:
-        out.write(orjson.dumps(event.as_dict()) + b"\n")
+        line = orjson.dumps(event.as_dict())
+        # it writes what is beyond ASCII as it is, the 8-bit controls and what turns a line around among it
+        out.write((line if line.isascii() else json.dumps(event.as_dict()).encode()) + b"\n")
         if prompt:
             out.flush()
     out.flush()
@@ -195,6 +199,7 @@ def _write_table(events: Iterable[Event], wide: bool, prompt: bool) -> None:
     from nodeworthy.commands.log_view import table_lines
 
     for line in table_lines(events, wide):
+        # as `say` would print it (its cells are printable), without a flush for each of a million lines
         sys.stdout.write(line + "\n")
         if prompt:
             sys.stdout.flush()
@@ -229,7 +234,7 @@ def explain(code: str, output: str) -> None:
 
     data = built_in()
     document = _explained(code.strip().lower(), data)
-    print_document(document, output, schema="nodeworthy.log-code/1", text=lambda: _explain_text(document))
+    print_document(document, output, schema="nodeworthy.log-code/1", text=_explain_text)
 
 
 @log.command(epilog="Example: nodeworthy log rules -o wide")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from nodeworthy.cli.printable import printable, say
+
 
 @click.command(
     epilog="Example:  nodeworthy serve --config /etc/nodeworthy/nodeworthy.toml\n\n"
@@ -29,7 +31,7 @@ def serve(config_file: str | None, fleet: Path | None, once: bool) -> None:
 
     config, warnings = load(config_file)
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {printable(str(warning))}", err=True)
     if fleet is not None:
         config = config.model_copy(update={"fleet": fleet})
     if not run(config, once=once):

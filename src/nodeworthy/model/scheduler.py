@@ -160,3 +160,4 @@ class SchedulerSnapshot:
     partitions: tuple[Partition, ...] = ()
     topology: tuple[TopologyUnit, ...] = ()
     problems: tuple[str, ...] = field(default=())  # parts that could not be read, in words
+    daemon_users: frozenset[str] = frozenset()  # whom its daemons run as: what they write is nobody's act

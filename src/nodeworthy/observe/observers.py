@@ -42,7 +42,7 @@ class Observers:
         self.report = report
 
     async def watch_scheduler(self, name: str, port: Scheduler, interval_s: float) -> None:
-        self._declare(name, "scheduler", interval_s)
+        self.declare(name, "scheduler", interval_s)
         while True:
             answer = await self._ask(name, lambda: _nodes(port))
             if answer is not None:
@@ -54,7 +54,7 @@ class Observers:
             await self.clock.sleep(interval_s)
 
     async def watch_telemetry(self, name: str, kind: str, port: Telemetry, interval_s: float) -> None:
-        self._declare(name, kind, interval_s)
+        self.declare(name, kind, interval_s)
         while True:
             batch = await self._ask(name, lambda: _batch(port))
             if batch is not None:
@@ -64,7 +64,7 @@ class Observers:
 
     async def watch_log(self, name: str, port: EventLog, interval_s: float) -> None:
         """While the turn is too far behind, the log is not read: it is late, and its file keeps the rest."""
-        self._declare(name, "log", interval_s)
+        self.declare(name, "log", interval_s)
         while True:
             if self.snapshot.full:
                 self._failed(name, "not read on: too many of its lines wait for a turn")
@@ -77,7 +77,8 @@ class Observers:
                     self.wake()
             await self.clock.sleep(interval_s)
 
-    def _declare(self, name: str, kind: str, interval_s: float) -> None:
+    def declare(self, name: str, kind: str, interval_s: float) -> None:
+        """Say that there is such a source, before it is first read."""
         self.snapshot.sources[name] = SourceReading(name, kind, interval_s, since=self.clock.now())
 
     def _note(self, name: str, notes: tuple[str, ...], unknown_names: tuple[str, ...] = ()) -> None:

@@ -13,7 +13,7 @@ from nodeworthy.model.event import LogEvent, Role
 from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Locality, Severity, Trust, UnknownReason, Verdict
 from nodeworthy.model.hold import Effect, Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import Boot, NodeState, SourceHealth, SourceState
+from nodeworthy.model.record import Boot, SourceHealth, SourceState, Transition
 
 Row = dict[str, Any]
 Word = TypeVar("Word")
@@ -153,7 +153,7 @@ def to_hold(row: sa.RowMapping) -> Hold:
     )
 
 
-def from_state(state: NodeState) -> Row:
+def from_state(state: Transition) -> Row:
     return {
         "node": state.node,
         "state": state.state,
@@ -165,8 +165,8 @@ def from_state(state: NodeState) -> Row:
     }
 
 
-def to_state(row: sa.RowMapping) -> NodeState:
-    return NodeState(
+def to_state(row: sa.RowMapping) -> Transition:
+    return Transition(
         node=row["node"],
         state=row["state"],
         flags=tuple(row["flags"]),

@@ -25,7 +25,7 @@ from nodeworthy.model.finding import Finding, Incident
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import Hold
 from nodeworthy.model.identity import Resolver
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.model.scheduler import BaseState, Job, SchedulerNode, SchedulerSnapshot
 from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.observe.snapshot import Seen
@@ -157,7 +157,7 @@ def _boots_seen(frames: Frames) -> Iterable[tuple[str, float]]:
 def told(words: Mapping[str, NodeStatus], before: Mapping[str, NodeStatus], *, blind: bool) -> Mapping[str, NodeStatus]:
     """What the ledger knows of each node after this turn.
 
-    While a source is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
+    While a source that nodes are seen by is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
     """
     if not blind:
         return words

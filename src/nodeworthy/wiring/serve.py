@@ -20,6 +20,7 @@ from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, serve, tcp_listener
 from nodeworthy.errors import NodeworthyError
 from nodeworthy.judge.features import Windows
+from nodeworthy.model.duration import format_time
 from nodeworthy.model.identity import NameKind
 from nodeworthy.observe.observers import HARD_LIMIT_S, Observers
 from nodeworthy.observe.snapshot import Snapshot
@@ -41,6 +42,7 @@ log = logging.getLogger("nodeworthy")
 
 LOG_INTERVAL_S = 0.25  # a trusted line is to be judged within two seconds of being written
 FIRST_SIGHT_S = 30.0  # how long a first reading is waited for
+DAY_S = 86400.0
 
 Watch = Coroutine[Any, Any, None]
 
@@ -93,6 +95,8 @@ class _Site:
         self.metrics = Metrics()
         self.snapshot = Snapshot()
         self.deadman = DeadMan(self.clock.monotonic, self._loop_changed)
+        self.started = self.clock.monotonic()
+        self.last_said = next((entry.at for entry in store.entries(limit=1, newest=True)), None)
         world, declared = load_world(settings, store)
         self.memory = store.load()
         windows = Windows(world.catalogue)
@@ -156,12 +160,25 @@ class _Site:
         # a turn is due every interval; on 10,000 nodes it takes seconds, on a stalled disk longer
         self.deadman.register("turn", max(6 * self.settings.turn.interval, 60.0))
         observers = Observers(self.snapshot, self.clock, self.engine.wake, self.deadman.beat, self._source_read)
+        self._declare_all(observers)
         loops: list[asyncio.Task[None]] = []
         for watch in (self._watch_scheduler, self._watch_others):
             loops += [tasks.create_task(loop, name=name) for name, loop in watch(observers).items()]
             await self._first_sight(stop, len(loops))
             await self.engine.step()
         return loops
+
+    def _declare_all(self, observers: Observers) -> None:
+        """Name every source before the first turn: what is known of one that was not read yet still stands."""
+        settings = self.settings
+        if settings.slurm.enabled:
+            observers.declare("slurm", "scheduler", settings.slurm.interval)
+        for group in settings.exporters:
+            observers.declare(group.name, "exporter", group.interval)
+        for site in settings.prometheus:
+            observers.declare(site.name, "prometheus", site.interval)
+        for file in settings.logs:
+            observers.declare(file.name or str(file.path), "log", LOG_INTERVAL_S)
 
     async def _answer(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """The API on its socket and, if asked for, metrics and health on TCP."""
@@ -183,10 +200,17 @@ class _Site:
             await self.clock.sleep(0.05)
 
     async def _clean_up(self) -> None:
+        """Retention. Not before the first good turn, and not while the clock is in doubt: it removes for good."""
         retention = self.settings.retention
+        while self.engine.health.at is None:
+            await self.clock.sleep(1.0)
         while True:
             now = self.clock.now()
             try:
+                if doubt := await asyncio.to_thread(self._clock_doubt, now):
+                    log.warning("retention removes nothing: %s", doubt)
+                    await self.clock.sleep(retention.every)
+                    continue
                 removed = await asyncio.to_thread(self.store.prune, now - retention.record, now=now)
             except NodeworthyError as error:  # a store that is locked or full: the next round does it
                 log.warning("retention could not clean up: %s", "; ".join(error.chain()))
@@ -194,6 +218,24 @@ class _Site:
                 if any(removed.removed.values()):
                     log.info("retention removed %s", dict(removed.removed))
             await self.clock.sleep(retention.every)
+
+    def _clock_doubt(self, now: float) -> str:
+        """Why `now` may be wrong by far (a machine whose clock lost its battery), empty where nothing says so.
+
+        What the record said last before this start, and how long we run, tell about what time it is. A clean-up that
+        is in the record (ours of before, or one by hand) tells so too.
+        """
+        if self.last_said is None:
+            return ""
+        uptime = self.clock.monotonic() - self.started
+        cleaned = self.store.entries(limit=1, kinds=("store.pruned",), newest=True)
+        known = max([self.last_said + uptime, *(entry.at for entry in cleaned)])
+        if now <= known + self.settings.retention.every + DAY_S:
+            return ""
+        return (
+            f"the clock says {format_time(now)} and the record allows for {format_time(known)}; if the clock is right, "
+            "run `nodeworthy store prune --older-than 400d` once"
+        )
 
     def _watch_scheduler(self, observers: Observers) -> dict[str, Watch]:
         slurm = self.settings.slurm

@@ -69,7 +69,7 @@ def log_file(file: Logs, resolve: Resolve, clock: Clock, cursor: Mapping[str, An
         zone=local_zone(),
         host=file.host,
         from_start=file.start == "beginning",
-        trusted=file.trusted,
+        trusted=file.is_trusted,
         source=file.called,
     )
 

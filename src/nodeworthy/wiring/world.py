@@ -29,6 +29,7 @@ EVENTS_KEPT_S = 30 * 86400.0
 EVENTS_A_PAGE = 10_000
 LAST_FLEET = "last fleet"
 LAST_CATALOGUE = "last catalogue"
+LAST_POLICY = "last policy"
 NOT_READ_YET = "nothing has been read since Nodeworthy started"
 MOST_STATES = 100_000
 
@@ -41,7 +42,7 @@ def fleet_of(scheduler: SchedulerSnapshot) -> Fleet:
 def load_world(settings: Settings, store: Store) -> tuple[World, bool]:
     """The world, and whether its fleet is declared (else it will be what the scheduler lists)."""
     try:
-        fleet, declared = load_fleet(find_fleet(settings.fleet)), True
+        fleet, declared = load_fleet(find_fleet(settings.fleet, here=False)), True
     except NotKnown:
         if settings.fleet is not None:
             raise
@@ -126,3 +127,4 @@ def save_world(world: World, store: Store, now: float) -> None:
     store.save_revision(Revision("policy", world.policy.revision, now, asdict(world.policy)))
     store.set_note(LAST_FLEET, world.fleet.revision)
     store.set_note(LAST_CATALOGUE, world.catalogue.revision)
+    store.set_note(LAST_POLICY, world.policy.revision)

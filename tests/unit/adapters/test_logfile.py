@@ -335,6 +335,20 @@ def test_unknown_hosts_are_counted(path: Path, clock: HandClock) -> None:
     assert log.unknown == {"stranger": 2}
 
 
+def test_a_host_that_the_fleet_learns_is_no_stranger_any_more(
+    path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It need not speak again for that: unknown hosts are asked for anew."""
+    append(path, line(1, "stranger") + line(2, "other"))
+    log = follow(path, clock, from_start=True)
+    numbers(log)
+    assert log.unknown_names == ("stranger", "other")
+    monkeypatch.setattr(log, "_resolve", {"stranger": "n9"}.get)
+    clock.at += 60
+    assert numbers(log) == []
+    assert log.unknown_names == ("other",)
+
+
 def test_a_line_without_a_host_belongs_to_the_given_one(path: Path, clock: HandClock) -> None:
     """A node's own dmesg names no host."""
     path.touch()

@@ -67,7 +67,9 @@ def test_backup_restore_and_prune_go_through_files(state: Path, tmp_path: Path) 
     assert isinstance(run("restore", file, "--store", copy).exception, NotAllowed)
     assert run("restore", file, "--store", copy, "--force").exit_code == 0
     pruned = json.loads(run("prune", "--older-than", "1d", "--store", copy, "-o", "json").output)
-    assert pruned["removed"] == {"ledger": 2, "findings": 0, "holds": 0, "node_states": 0, "events": 0, "boots": 0}
+    assert pruned["removed"] == {
+        "ledger": 2, "findings": 0, "holds": 0, "node_states": 0, "events": 0, "boots": 0, "revisions": 0,
+    }  # fmt: skip
     document = json.loads(run("info", "--store", copy, "--json").output)
     assert (document["rows"]["ledger"], document["open_findings"], document["sequence"]) == (1, 1, 3)
 

@@ -25,22 +25,29 @@ from nodeworthy.model.nodeset import unfold
 from nodeworthy.model.toml_text import read_toml
 
 ENVIRONMENT: Final = "NODEWORTHY_FLEET"
-SEARCHED: Final = (Path("fleet.toml"), Path("/etc/nodeworthy/fleet.toml"))
+SYSTEM: Final = Path("/etc/nodeworthy/fleet.toml")
+HERE: Final = Path("fleet.toml")
 NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _ENOUGH: Final = 200  # problems shown; a file with more has one cause
 
 
-def find_fleet(given: str | Path | None = None) -> Path:
-    """Where the fleet file is: as given, $NODEWORTHY_FLEET, ./fleet.toml, /etc/nodeworthy/fleet.toml."""
+def find_fleet(given: str | Path | None = None, *, here: bool = True) -> Path:
+    """Where the fleet file is: as given, $NODEWORTHY_FLEET, ./fleet.toml, /etc/nodeworthy/fleet.toml.
+
+    `here` false leaves out the working directory: what decides over a fleet must not depend on where somebody stood
+    when it was started, least of all in a directory that others may write. Raises NotKnown.
+    """
     if given:
         return Path(given)
     if named := os.environ.get(ENVIRONMENT):
         return Path(named)
-    for path in SEARCHED:
+    searched = (HERE, SYSTEM) if here else (SYSTEM,)
+    for path in searched:
         if path.is_file():
             return path
+    places = " and ".join(str(path) if path.is_absolute() else f"./{path}" for path in searched)
     raise NotKnown(
-        "there is no fleet file: looked for ./fleet.toml and /etc/nodeworthy/fleet.toml",
+        f"there is no fleet file: looked for {places}",
         hint=f"nodeworthy fleet import slurm, or name the file with --fleet or ${ENVIRONMENT}",
     )
 

@@ -57,7 +57,7 @@ def write_file(path: Path, text: str) -> Path | None:
             _replace(backup, path.read_bytes(), mode)
         _replace(path, text.encode(), mode)
     except OSError as error:
-        raise BadRequest(f"cannot write {path}: {error.strerror}", hint="choose another place with --output") from error
+        raise BadRequest(f"cannot write {path}: {error.strerror}", hint="choose another place with --to") from error
     return backup
 
 

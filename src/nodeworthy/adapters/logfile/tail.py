@@ -46,6 +46,8 @@ MOST_UNKNOWN = 1000
 AHEAD_S = 5.0
 # a line without a time that was written since the last read is at most so old
 LIVE_S = 60.0
+# how often those are looked up again: the fleet may have learnt them
+ASK_AGAIN_S = 10.0
 
 Heard = tuple[list[LogEvent], list[Place]]
 
@@ -116,6 +118,7 @@ class LogFile:
         self.source = source or str(path)
         self.problems: tuple[str, ...] = ()
         self.unknown: dict[str, int] = {}
+        self._asked_at = 0.0
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
         self._trusted, self._from_start = trusted, from_start
@@ -163,6 +166,7 @@ class LogFile:
 
     def _read(self) -> Heard:
         self._look()
+        self._ask_again()
         events: list[LogEvent] = []
         left, began = MOST, self._clock.now()
         for file in list(self._open):
@@ -183,6 +187,12 @@ class LogFile:
         if left > 0:
             self._up_to = began
         return events, [file.place for file in self._open]
+
+    def _ask_again(self) -> None:
+        now = self._clock.monotonic()
+        if self.unknown and now - self._asked_at >= ASK_AGAIN_S:
+            self._asked_at = now
+            self.unknown = {h: count for h, count in self.unknown.items() if not h or self._resolve(h) is None}
 
     def _unreadable(self, file: Open, error: Exception) -> None:
         """A rotated file that is damaged is left at once, one that cannot be read now when its time is over."""
