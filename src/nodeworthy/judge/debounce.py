@@ -36,6 +36,13 @@ class RowState:
     finding: Finding | None = None
 
 
+def moves(state: RowState | None, answer: Answer) -> bool:
+    """Whether time counts for the row now, so that it matters when it was looked at."""
+    if answer is None:
+        return False
+    return not answer or state is None or not state.active or state.clear_from is not None
+
+
 def step(
     state: RowState | None,
     answer: Answer,

@@ -27,7 +27,7 @@ import polars as pl
 
 from nodeworthy.judge import explain
 from nodeworthy.judge.compile import compile_condition
-from nodeworthy.judge.debounce import Answer, RowState, step
+from nodeworthy.judge.debounce import Answer, RowState, moves, step
 from nodeworthy.judge.frames import Frames, Table
 from nodeworthy.judge.looks import last_looks
 from nodeworthy.judge.sources import CHECK as SOURCE_CHECK
@@ -155,8 +155,12 @@ class _Turn:
             answers.update(zip(others, self.column.gather(others).to_list(), strict=True))
         after: dict[int, RowState] = {}
         opening: list[int] = []
-        for (row, answer), looked in zip(answers.items(), self._looks(list(answers)), strict=True):
-            check = self.check
+        check, looks = (
+            self.check,
+            self._looks([row for row, answer in answers.items() if moves(before.get(row), answer)]),
+        )
+        for row, answer in answers.items():
+            looked = looks.get(row, self.now)
             state = step(before.get(row), answer, check.for_s, check.clear_s, self.now, looked, self.blind_s)
             if state is None:
                 continue
@@ -167,10 +171,12 @@ class _Turn:
             after[row] = replace(after[row], finding=finding)
         return after, self._standing(after)
 
-    def _looks(self, rows: list[int]) -> list[float]:
+    def _looks(self, rows: list[int]) -> dict[int, float]:
+        """When the answer of each of the rows was looked at."""
         if not rows:
-            return []
-        return last_looks(self.table, explain.names_of(self.check.condition or ""), self.features, rows, self.now)
+            return {}
+        names = explain.names_of(self.check.condition or "")
+        return dict(zip(rows, last_looks(self.table, names, self.features, rows, self.now), strict=True))
 
     def _open(self, rows: list[int], states: Mapping[int, RowState]) -> list[Finding]:
         if not rows:

@@ -28,14 +28,14 @@ def looked(table: Table, signal: str, rows: list[int] | None = None) -> Times | 
     times: Times | None = None
     for source in reversed(sources):
         part = table.parts[source]
-        seen, values = part.seen, part.values[signal]
-        if rows is not None:
-            seen, values = seen.gather(rows), values.gather(rows)
-        if times is None and values.null_count() == 0:
-            times = _numbers(seen)
+        values = part.values[signal]
+        seen = _numbers(part.seen)
+        seen = seen if rows is None else seen[rows]
+        if values.null_count() == 0:
+            times = seen
             continue
-        before = np.full(len(seen), np.nan) if times is None else times
-        times = np.where(values.is_not_null().to_numpy(), _numbers(seen), before)
+        known = (values if rows is None else values[rows]).is_not_null().to_numpy()
+        times = np.where(known, seen, np.full(len(seen), np.nan) if times is None else times)
     return times
 
 
@@ -55,4 +55,6 @@ def last_looks(
 
 
 def _numbers(column: pl.Series) -> Times:
-    return column.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)
+    # a cast that changes nothing costs as much as all the rest
+    column = column if column.dtype == pl.Float64 else column.cast(pl.Float64)
+    return column.to_numpy()

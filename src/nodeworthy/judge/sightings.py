@@ -28,7 +28,7 @@ def gpu_doubts(frames: Frames) -> list[Doubt]:
     if table is None or not {UUID, ADDRESS} <= set(table.frame.columns):
         return []
     nodes = _suspicious(table)
-    return GpuTable(_sightings(table, nodes)).doubts if nodes else []
+    return GpuTable(_sightings(table, nodes, frames.at)).doubts if nodes else []
 
 
 def _suspicious(table: Table) -> list[str]:
@@ -45,7 +45,7 @@ def _suspicious(table: Table) -> list[str]:
     return pl.concat(odd).unique(maintain_order=True).head(MOST_NODES).to_list() if odd else []
 
 
-def _sightings(table: Table, nodes: list[str]) -> Iterator[tuple[str, Observed]]:
+def _sightings(table: Table, nodes: list[str], now: float) -> Iterator[tuple[str, Observed]]:
     """What each source sees in each of the nodes."""
     rows = table.frame["node"].is_in(nodes)
     for source in dict.fromkeys(s for name in (UUID, ADDRESS) for s in table.suppliers.get(name, ())):
@@ -59,4 +59,5 @@ def _sightings(table: Table, nodes: list[str]) -> Iterator[tuple[str, Observed]]
                 if row.get(UUID) or row.get(ADDRESS)
             )
             if cards:
-                yield str(node), Observed(source, max(own["seen"].drop_nulls(), default=0.0), NameKind.EXPORTER, str(node), gpus=cards)
+                at = max(own["seen"].drop_nulls().to_list(), default=now)
+                yield str(node), Observed(source, at, NameKind.EXPORTER, str(node), gpus=cards)
