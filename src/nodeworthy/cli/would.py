@@ -23,6 +23,7 @@ COLUMNS = (
     Column("verb"),
     Column("component"),
     Column("effect"),
+    Column("trust", wide=True),
     Column("state"),
     Column("since", text=words.age),
     Column("ended", wide=True, text=words.age),
@@ -81,6 +82,7 @@ def would(
 
 
 _NOTHING = "It would do nothing."
+_UNPROVEN = {"shadow": " (a check in shadow: not yet trusted to act)"}
 
 
 def render(items: list[Mapping[str, Any]]) -> str:
@@ -95,7 +97,7 @@ def _item(item: Mapping[str, Any]) -> list[str]:
     verb = {"hold": "hold", "drain": "drain", "wait": "wait with"}.get(item["verb"], item["verb"])
     return [
         words.bold(f"{tense} {verb} {item['component']} ({item['effect']}) {since}"),
-        *block("because", [item["reason"]]),
+        *block("because", [item["reason"] + _UNPROVEN.get(item["trust"], "")]),
         *block("evidence", evidence(item["evidence"])),
         *block("waiting", [item["waiting_for"]]),
         *block("clears", [item["clears"]]),

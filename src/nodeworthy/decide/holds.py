@@ -63,7 +63,9 @@ def want(
             evidence=finding.evidence,
             because=(key,),
             clears=finding.clears or check.clears,
-            waiting_for=_waiting_for(finding, shared.get(key), policy, now, decided),
+            waiting_for=_waiting_for(
+                finding, shared.get(key), (before.since if before else now) + policy.settle_s, now, decided
+            ),
         )
     for key, hold in held.items():
         if key not in wanted and hold.state is not HoldState.LIFTED:
@@ -71,12 +73,13 @@ def want(
     return wanted
 
 
-def _waiting_for(finding: Finding, shared: Incident | None, policy: Policy, now: float, decided: bool) -> str:
+def _waiting_for(finding: Finding, shared: Incident | None, settled: float, now: float, decided: bool) -> str:
+    """`settled`: when the window ends, which began when the finding opened and not when its debounce began."""
     if finding.unknown is not None:
         return "" if decided else f"sight: what it rests on cannot be seen now ({finding.unknown.value})"
     if finding.locality is Locality.SELF_EVIDENT:
         return ""
     if shared is not None:
         return f"the origin of incident {shared.key}: {shared.origin} is suspected, not this node"
-    left = finding.since + policy.settle_s - now
+    left = settled - now
     return f"a common cause, for {left:.0f} s more ({SETTLING})" if left > 0 else ""

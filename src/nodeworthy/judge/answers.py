@@ -7,7 +7,7 @@ so" nor "cannot be told", and is left out of both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,20 +15,22 @@ import polars as pl
 
 from nodeworthy.judge.compile import compile_condition
 from nodeworthy.judge.explain import names_of
-from nodeworthy.judge.frames import Frames, State
+from nodeworthy.judge.frames import Frames, Part, State
 from nodeworthy.judge.unknown import reason_at
 from nodeworthy.model.catalogue import Catalogue
-from nodeworthy.model.fact import CLASS_PREFIX, GPU, class_column
+from nodeworthy.model.fact import CLASS_PREFIX, GPU, NODE, class_column
 from nodeworthy.model.finding import UnknownReason
 from nodeworthy_node import conditions
 
 Answers = Mapping[str, pl.DataFrame]
 CLASS_NAME: Final = class_column("name")
+BLANK: Final = 5  # beside the numbers of State
 _BLIND: Final = {
     State.NEVER_SEEN: "has never seen it, though it sees others of its class",
     State.STALE: "has not seen it lately",
     State.FUTURE: "says times in the future",
     State.SOURCE_DOWN: "does not answer",
+    BLANK: "tells nothing that can be used",
 }
 
 
@@ -121,31 +123,61 @@ def gpus_seen(frames: Frames) -> dict[str, int]:
 
 
 def blind_nodes(frames: Frames, besides: Container[str] = ()) -> dict[str, str]:
-    """Node → why no telemetry sees it, though some source ought to: one that has seen it or others of its class.
+    """Node → why no telemetry sees it, though some source ought to: one that has seen it or others of its class, or
+    one that nobody has heard yet and that may owe everything. A fresh page of blanks is no sight.
 
     Sources in `besides` do not count: that the scheduler lists a node tells nothing of its hardware's health.
     """
     states: list[pl.DataFrame] = []
+    heard = {s for table in frames.tables.values() for s, p in table.parts.items() if p.seen.null_count() < len(p.seen)}
     for table in frames.tables.values():
         for source, part in table.parts.items():
             if source in besides or CLASS_NAME not in table.frame.columns:
                 continue
-            rows = pl.DataFrame({"node": table.frame["node"], "state": part.states.cast(pl.Int64)})
-            of_class = table.frame[CLASS_NAME]
-            covered = of_class.is_in(of_class.filter(part.seen.is_not_null()).unique().to_list())
-            states.append(rows.filter(covered).with_columns(pl.lit(source).alias("source")))
+            told = part.seen.is_not_null()
+            rows = pl.DataFrame({"node": table.frame["node"], "state": _sight(part), "told": told})
+            if source in heard:
+                of_class = table.frame[CLASS_NAME]
+                rows = rows.filter(of_class.is_in(of_class.filter(told).unique().to_list()))
+            states.append(rows.with_columns(pl.lit(source).alias("source")))
     if not states:
         return {}
+    # named are those that have told of the node before, where there are such
+    named = pl.col("told") | ~pl.col("told").any()
     worst = (
         pl.concat(states)
         .group_by("node")
         .agg(
             (pl.col("state") == State.FRESH).any().alias("seen"),
-            pl.col("state").max(),
-            pl.col("source").unique().sort(),
+            pl.col("state").filter(named).max(),
+            pl.col("source").filter(named).unique().sort(),
         )
     )
     return {
-        node: f"no telemetry of it now: {', '.join(sources)} {_BLIND[State(state)]}"
+        node: f"no telemetry of it now: {', '.join(sources)} {_BLIND[state]}"
         for node, _, state, sources in worst.filter(~pl.col("seen")).iter_rows()
     }
+
+
+def answering(frames: Frames, answers: Answers, blind: Collection[str]) -> Callable[[str], Collection[str]]:
+    """Check → the nodes of which it has an answer now; for a check of log lines, all that are not `blind`."""
+
+    def nodes(check: str) -> Collection[str]:
+        for kind, answer in answers.items():
+            if check in answer.columns:
+                known = frames.tables[kind].frame["node"].filter(answer[check].is_not_null())
+                return frozenset(known.unique())
+        return frozenset(frames.tables[NODE].frame["node"]) - frozenset(blind)
+
+    return nodes
+
+
+def _sight(part: Part) -> pl.Series:
+    """The state of each row, `BLANK` where a fresh one holds no reading: what its labels say is none."""
+    states = part.states.cast(pl.Int64)
+    readings = [c for c in part.values.get_columns() if c.dtype != pl.String]
+    if any(c.null_count() == 0 for c in readings):
+        return states
+    says = pl.any_horizontal([pl.lit(c.is_not_null()) for c in readings]) if readings else pl.lit(False)
+    blank = (pl.lit(states) == State.FRESH) & ~says
+    return pl.select(pl.when(blank).then(BLANK).otherwise(pl.lit(states))).to_series()

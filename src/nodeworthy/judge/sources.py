@@ -67,6 +67,18 @@ def silent_findings(sources: Iterable[Silent], previous: Mapping[str, Finding], 
     return found
 
 
+def carried(
+    findings: Mapping[str, Finding], unheard: Iterable[str], previous: Mapping[str, Finding]
+) -> dict[str, Finding]:
+    """The findings about sources, over turns and restarts: one that goes on keeps the time it began, and of a source
+    that is `unheard` since we started, what was known of it stands. All by key."""
+    known = {key: found for key, found in previous.items() if found.check == CHECK}
+    waiting = {f"{CHECK}@{ComponentRef(name, 'source')}" for name in unheard}
+    now = {key: found for key, found in findings.items() if found.check == CHECK}
+    going_on = {key: replace(found, since=known[key].since) for key, found in now.items() if key in known}
+    return {key: found for key, found in known.items() if key in waiting} | going_on
+
+
 def _finding(source: str, note: SourceNote, frames: Frames, before: Finding | None, now: float) -> Finding | None:
     lost: dict[State, int] = {}
     nodes: set[str] = set()

@@ -77,7 +77,8 @@ def parse(
     seconds = ended if openmetrics is None else openmetrics
     lines = text.split("\n")
     last = lines.pop()
-    cut = (bool(last.strip()) and not last.startswith("#")) or (seconds and not ended)
+    # also a comment that was not written to its end: what would have followed it is missing
+    cut = last.strip() not in ("", "# EOF") or (seconds and not ended)
     wanted = None if names is None else frozenset(names)
     columns = _quick(lines, wanted, cache)
     if columns is None or not columns.names:  # nothing wanted: is it a page at all?

@@ -21,7 +21,7 @@ from nodeworthy.observe.snapshot import Snapshot, SourceReading
 from nodeworthy.ports import Clock, EventLog, Scheduler, Telemetry, TelemetryBatch
 
 Answer = TypeVar("Answer")
-Heard = tuple[Sequence[LogEvent], Mapping[str, object], tuple[str, ...]]
+Heard = tuple[Sequence[LogEvent], Mapping[str, object], tuple[str, ...], tuple[str, ...]]
 HARD_LIMIT_S = 120.0
 
 Beat = Callable[[str], None]
@@ -42,7 +42,7 @@ class Observers:
         self.report = report
 
     async def watch_scheduler(self, name: str, port: Scheduler, interval_s: float) -> None:
-        self._declare(name, "scheduler", interval_s)
+        self.declare(name, "scheduler", interval_s)
         while True:
             answer = await self._ask(name, lambda: _nodes(port))
             if answer is not None:
@@ -54,7 +54,7 @@ class Observers:
             await self.clock.sleep(interval_s)
 
     async def watch_telemetry(self, name: str, kind: str, port: Telemetry, interval_s: float) -> None:
-        self._declare(name, kind, interval_s)
+        self.declare(name, kind, interval_s)
         while True:
             batch = await self._ask(name, lambda: _batch(port))
             if batch is not None:
@@ -64,20 +64,21 @@ class Observers:
 
     async def watch_log(self, name: str, port: EventLog, interval_s: float) -> None:
         """While the turn is too far behind, the log is not read: it is late, and its file keeps the rest."""
-        self._declare(name, "log", interval_s)
+        self.declare(name, "log", interval_s)
         while True:
             if self.snapshot.full:
                 self._failed(name, "not read on: too many of its lines wait for a turn")
                 self.beat(name)
             elif (heard := await self._ask(name, lambda: _lines(port))) is not None:
-                events, self.snapshot.cursors[name], strangers = heard
+                events, self.snapshot.cursors[name], problems, strangers = heard
                 self.snapshot.events.extend(events)
-                self._note(name, (), strangers)
+                self._note(name, problems, strangers)
                 if events:
                     self.wake()
             await self.clock.sleep(interval_s)
 
-    def _declare(self, name: str, kind: str, interval_s: float) -> None:
+    def declare(self, name: str, kind: str, interval_s: float) -> None:
+        """Say that there is such a source, before it is first read."""
         self.snapshot.sources[name] = SourceReading(name, kind, interval_s, since=self.clock.now())
 
     def _note(self, name: str, notes: tuple[str, ...], unknown_names: tuple[str, ...] = ()) -> None:
@@ -145,8 +146,9 @@ async def _batch(port: Telemetry) -> TelemetryBatch:
 
 
 async def _lines(port: EventLog) -> Heard:
-    """The new events, the cursor behind them, and the hosts that nobody declares: all or nothing."""
+    """The new events, the cursor behind them, what could not be read, and the hosts that nobody declares: all or nothing."""
     events: object = await port.read()
     if not isinstance(events, Sequence) or not all(isinstance(event, LogEvent) for event in events):
         raise Garbled(f"the log's adapter answered with a {type(events).__name__} and not with events")
-    return events, port.cursor(), tuple(getattr(port, "unknown_names", ()))
+    said = tuple(getattr(port, "problems", ())), tuple(getattr(port, "unknown_names", ()))
+    return events, port.cursor(), *said

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nodeworthy.decide.status import NO_SCHEDULER
 from nodeworthy.model.event import LogEvent
 from nodeworthy.model.identity import Doubt
 from nodeworthy.model.scheduler import SchedulerSnapshot
@@ -33,6 +34,11 @@ class SourceReading:
     problem: str = ""
     notes: tuple[str, ...] = ()
     unknown_names: tuple[str, ...] = ()
+
+    @property
+    def sees_nodes(self) -> bool:
+        """Whether nodes are unknown without it; a log that is silent darkens none."""
+        return self.kind == SCHEDULER or self.kind in TELEMETRY
 
     @property
     def limit_s(self) -> float:
@@ -74,7 +80,7 @@ class Seen:
         """Why the scheduler is not seen now, in words; empty where it is."""
         reading = next((s for s in self.sources.values() if s.kind == SCHEDULER), None)
         if reading is None:
-            return "no scheduler is configured"
+            return NO_SCHEDULER
         if self.scheduler is None or reading.lost(now):
             return f"the scheduler is not seen: {reading.why}"
         return ""
@@ -85,11 +91,19 @@ class Seen:
 
     def down(self, now: float) -> dict[str, str]:
         """Telemetry sources that do not answer, with the sentence why."""
-        return {s.name: s.why for s in self.sources.values() if s.kind in TELEMETRY and s.lost(now)}
+        telemetry = (s for s in self.sources.values() if s.kind in TELEMETRY)
+        return {s.name: s.why for s in telemetry if s.lost(now) or (s.last_ok is None and s.problem)}
+
+    def unheard(self) -> list[str]:
+        """The sources that have not answered since we started."""
+        return [s.name for s in self.sources.values() if s.last_ok is None]
+
+    def untried(self) -> bool:
+        """Whether some telemetry was not asked yet."""
+        return any(s.last_try is None for s in self.sources.values() if s.kind in TELEMETRY)
 
 
 SCHEDULER = "scheduler"
-LOG = "log"
 TELEMETRY = frozenset({"exporter", "prometheus"})
 MOST_EVENTS = 100_000  # some 60 MB, and what one turn judges and records in seconds
 

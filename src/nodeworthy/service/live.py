@@ -291,7 +291,7 @@ def _findings(
     found = [
         f
         for f in picture.findings.values()
-        if (everything or f.component.node in chosen)
+        if (everything or f.component.owner_node in chosen)
         and (not verdicts or f.verdict in verdicts or (f.unknown is not None and Verdict.UNKNOWN in verdicts))
     ]
     incident_of = present.incident_of(picture)

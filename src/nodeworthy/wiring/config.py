@@ -128,6 +128,9 @@ def _dotted(place: Sequence[str | int]) -> str:
     return text
 
 
+_NOT_STATED = "a central file whose trust is not stated: its lines are shown and hold no node"
+_STATE_IT = "trusted = true if it is fed from kernel transport by relays that you trust, else trusted = false"
+
 Outside = tuple[tuple[str | int, ...], str, str, bool]
 
 
@@ -141,6 +144,8 @@ def _outside(settings: Settings) -> Iterator[Outside]:
         yield from _readable(("prometheus", index, "ca_file"), server.ca_file)
     for index, log in enumerate(settings.logs):
         yield from _readable(("logs", index, "path"), log.path, fatal=False)
+        if log.trusted is None and not log.host:
+            yield ("logs", index), _NOT_STATED, _STATE_IT, False
     for index, path in enumerate(settings.catalogue):
         yield from _readable(("catalogue", index), path)
     yield from _readable(("fleet",), settings.fleet)

@@ -234,10 +234,20 @@ class Logs(Section):
     start: Literal["end", "beginning"] = Field(
         default="end", description="Where to begin in a file that was never read before."
     )
-    trusted: bool = Field(
-        default=True,
-        description="Whether kernel lines in it came by kernel transport (imklog, journald), so that no user can forge them.",
+    trusted: bool | None = Field(
+        default=None,
+        description="Whether its kernel lines came by kernel transport (imklog, journald) through relays that you trust, so that no user can forge them; only such lines hold nodes. Unset: true with `host`, false for a central file, where every sender chooses tag, facility and host.",
     )
+
+    @property
+    def is_trusted(self) -> bool:
+        """Trust in a central file must be stated; a node's own file is written by its own syslog or journal."""
+        return bool(self.host) if self.trusted is None else self.trusted
+
+    @property
+    def called(self) -> str:
+        """The source's one name: in the record, in the status and in every event."""
+        return self.name or str(self.path)
 
 
 class Retention(Section):
@@ -323,7 +333,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def names_differ(self) -> Settings:
         names = [e.name for e in self.exporters] + [p.name for p in self.prometheus]
-        names += [log.name or str(log.path) for log in self.logs]
+        names += [log.called for log in self.logs]
         reserved = sorted(RESERVED.intersection(names))
         if reserved:
             raise ValueError(

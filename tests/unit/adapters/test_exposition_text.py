@@ -221,3 +221,10 @@ def test_it_is_many_times_as_fast_as_the_reference_parser() -> None:
     """The same pages, measured alternately: at least fifteen times as many samples a second (35-60 measured)."""
     client, ours = ratio([big_page(n) for n in range(40)])
     assert ours / client > 15
+
+
+def test_a_page_cut_within_a_comment_is_cut() -> None:
+    """What would have followed the comment is missing, and nothing else would tell; `# EOF` needs no line end."""
+    assert parse("node_load1 1\n# TYPE node_m", at=0.0).cut
+    assert not parse("node_load1 1\n# TYPE node_m gauge\n", at=0.0).cut
+    assert not parse("node_load1 1\n# EOF", at=0.0).cut

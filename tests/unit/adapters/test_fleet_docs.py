@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import resources
 from pathlib import Path
 
 from nodeworthy.adapters.files.fleet import parse_fleet
 from nodeworthy.adapters.files.fleet_csv import COLUMNS, DOMAINS
-from nodeworthy.adapters.files.fleet_schema import SECTIONS
+from nodeworthy.adapters.files.fleet_schema import CLASS, EXPECT, SECTIONS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE = (DOCS / "reference" / "fleet-file.md").read_text()
@@ -28,6 +30,15 @@ def test_every_key_is_documented() -> None:
         for key in keys:
             assert key.help in found[key.name], (where, key.name)
             assert ("required" in found[key.name]) == key.required, (where, key.name)
+
+
+def test_expectations_are_those_of_the_catalogue() -> None:
+    """What a class may be expected to have is what checks ask for, under the same name and of the same type."""
+    types = {"str": (str,), "int": (int,), "bool": (bool,), "float": (int, float)}
+    text = (resources.files("nodeworthy") / "catalogue" / "expectations.toml").read_text()
+    attributes = {key.name for key in CLASS} | {"name"}
+    asked = {e["id"]: types[e["type"]] for e in tomllib.loads(text)["expectation"] if e["id"] not in attributes}
+    assert {key.name: key.types for key in EXPECT} == asked
 
 
 def test_every_csv_column_is_documented() -> None:

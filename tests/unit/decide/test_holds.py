@@ -44,11 +44,13 @@ def test_unknown_and_false_open_nothing() -> None:
 
 
 def test_shareable_evidence_settles_first() -> None:
-    """A link finding waits visibly for the settle window, then counts."""
+    """A link finding waits visibly for the settle window, from when it opened and not from when its debounce began."""
     link = finding("nic.link", locality=Locality.SHAREABLE)
 
-    assert "59 s" in next(iter(run(link).values())).waiting_for
-    assert next(iter(run(link, now=161.0).values())).waiting_for == ""
+    opened = run(link, now=300.0)
+    assert "60 s" in next(iter(opened.values())).waiting_for
+    assert "10 s" in next(iter(run(link, held=opened, now=350.0).values())).waiting_for
+    assert next(iter(run(link, held=opened, now=361.0).values())).waiting_for == ""
 
 
 def test_a_shared_symptom_waits_for_its_origin() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nodeworthy.decide import people
 from nodeworthy.decide.marks import owner_of
 from nodeworthy.decide.people import Act, Agreement, compare
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.wiring.reasons import shipped_reasons
 
 NORMALISE = shipped_reasons().normalise
@@ -24,6 +24,19 @@ def test_a_drain_and_a_resume_are_two_acts() -> None:
     steps = history((0, "UP", "", ""), (10, "UP+DRAIN", "bad dimm", "alice"), (50, "UP", "", ""))
 
     assert acts(steps) == [Act("took out", "alice", 10, "bad dimm"), Act("put back", "someone", 50)]
+
+
+def test_a_mark_is_as_old_as_it_says() -> None:
+    """A drain from before our first look counts from its own time; one that claims to be older than our last look, at
+    which the node was in service, or younger than now, does not."""
+
+    def seen(at: float, reason_at: float | None, state: str = "UP+DRAIN") -> Transition:
+        return Transition("n3", state, (), at, "bad dimm", "alice", reason_at)
+
+    assert acts([seen(100, 40)])[0].at == 40
+    assert acts([seen(50, None, "UP"), seen(100, 40)])[0].at == 100
+    assert acts([seen(100, 400)])[0].at == 100
+    assert acts([seen(100, None)])[0].at == 100
 
 
 def test_what_machines_wrote_is_nobodys_act() -> None:

@@ -180,9 +180,27 @@ def test_a_secret_that_others_can_read_is_an_error(tmp_path: Path) -> None:
 
 def test_log_that_is_not_there_yet_is_a_warning(tmp_path: Path) -> None:
     """A log file may come later; a fleet file that is named must be there."""
-    _, warnings = parse(f'[[logs]]\npath = "{tmp_path}/kern.log"\n', "n.toml")
+    _, warnings = parse(f'[[logs]]\npath = "{tmp_path}/kern.log"\ntrusted = true\n', "n.toml")
     assert [(w.line, w.field) for w in warnings] == [(2, "logs[0].path")]
     assert problems(f'fleet = "{tmp_path}/fleet.toml"\n')[0][1] == "fleet"
+
+
+def test_trust_in_a_central_file_must_be_stated(tmp_path: Path) -> None:
+    """A sender to a file of many hosts chooses all that is in a line; a node's own file is its own."""
+    log = tmp_path / "kern.log"
+    log.touch()
+
+    def read(more: str) -> tuple[bool, list[str]]:
+        found, warnings = parse(f'[[logs]]\npath = "{log}"\n{more}\n', "n.toml")
+        return found.logs[0].is_trusted, [f"{w.line} {w.field} {w.remedy}" for w in warnings]
+
+    trusted, warned = read("")
+    assert not trusted
+    assert len(warned) == 1 and warned[0].startswith("1 logs[0] trusted = true if")
+    assert read("trusted = true") == (True, [])
+    assert read("trusted = false") == (False, [])
+    assert read('host = "n1"') == (True, [])
+    assert read('host = "n1"\ntrusted = false') == (False, [])
 
 
 def test_node_sets_in_targets_are_unfolded() -> None:
