@@ -179,7 +179,7 @@ class _Site:
         for site in settings.prometheus:
             observers.declare(site.name, "prometheus", site.interval)
         for file in settings.logs:
-            observers.declare(file.name or str(file.path), "log", LOG_INTERVAL_S)
+            observers.declare(file.called, "log", LOG_INTERVAL_S)
 
     async def _answer(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """The API on its socket and, if asked for, metrics and health on TCP."""
