@@ -10,11 +10,11 @@ import click
 
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options, segment
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
 from nodeworthy.cli.page import answer_extra, block
 from nodeworthy.cli.select import label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.watch import repeat, watch_option
+from nodeworthy.model.order import natural
 
 _SEVERITY = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
 _VERDICT = {"true": 0, "unknown": 1, "false": 2}

@@ -10,12 +10,12 @@ import click
 
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options, segment
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
 from nodeworthy.cli.page import answer_extra
 from nodeworthy.cli.select import complete_nodes, label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
+from nodeworthy.model.order import natural
 
 # what is not well comes first
 _URGENCY = {"failed": 0, "suspect": 1, "unknown": 2, "out": 3, "serving": 4}

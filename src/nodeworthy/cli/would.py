@@ -11,13 +11,13 @@ import click
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options
 from nodeworthy.cli.finding import evidence
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_rows
 from nodeworthy.cli.page import answer_extra, block
 from nodeworthy.cli.printable import cleaned, say
 from nodeworthy.cli.select import label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
+from nodeworthy.model.order import natural
 
 COLUMNS = (
     Column("verb"),

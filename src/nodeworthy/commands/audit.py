@@ -34,9 +34,15 @@ From files, made on another machine:
 (before Slurm 23.02 sacct has no FailedNode: leave it out)"""
 )
 @click.option(
-    "--since", default="90d", show_default=True, metavar="AGE|TIME", help="Beginning: 90d, 12h or 2026-09-01."
+    "--since",
+    default="90d",
+    show_default=True,
+    metavar="AGE|TIME",
+    help="Beginning: 90d, 2h30m before the end, or 2026-09-01 (UTC).",
 )
-@click.option("--until", default=None, metavar="AGE|TIME", help="End; now, or with files the latest time in them.")
+@click.option(
+    "--until", default=None, metavar="AGE|TIME", help="End (UTC); now, or with files the latest time in them."
+)
 @click.option("--jobs", type=EXISTING, help="Saved output of `sacct -P` (also .gz).")
 @click.option("--events", type=EXISTING, help="Saved output of `sacctmgr -P show event` (also .gz).")
 @click.option("--nodes", type=EXISTING, help="Saved output of `scontrol -o show nodes` (also .gz).")
@@ -44,7 +50,7 @@ From files, made on another machine:
     "--logs", type=EXISTING, multiple=True, help="Kernel or syslog files to compare outages with; repeatable."
 )
 @click.option("--prometheus", metavar="URL", help="Prometheus or VictoriaMetrics: what allocated GPUs really did.")
-@click.option("--timezone", metavar="ZONE", help="Zone of times without one in files, e.g. Europe/Berlin.")
+@click.option("--timezone", metavar="ZONE", help="Zone of times without one in the files, e.g. Europe/Berlin.")
 @click.option("--cluster", metavar="NAME", help="Name to print for data from files.")
 @click.option(
     "--timeout",

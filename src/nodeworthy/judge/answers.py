@@ -24,7 +24,7 @@ from nodeworthy_node import conditions
 
 Answers = Mapping[str, pl.DataFrame]
 CLASS_NAME: Final = class_column("name")
-BLANK: Final = 5  # beside the numbers of State
+BLANK: Final = -1  # beside the numbers of State, and the least of reasons
 _BLIND: Final = {
     State.NEVER_SEEN: "has never seen it, though it sees others of its class",
     State.STALE: "has not seen it lately",

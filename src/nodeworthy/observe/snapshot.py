@@ -60,6 +60,10 @@ class SourceReading:
         """
         return abs(now - (self.since if self.last_ok is None else self.last_ok)) > self.limit_s
 
+    def gone(self, now: float) -> bool:
+        """Whether it is not seen now: lost, or it failed and has never answered, so there is nothing to wait out."""
+        return self.lost(now) or (self.last_ok is None and bool(self.problem))
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -91,8 +95,7 @@ class Seen:
 
     def down(self, now: float) -> dict[str, str]:
         """Telemetry sources that do not answer, with the sentence why."""
-        telemetry = (s for s in self.sources.values() if s.kind in TELEMETRY)
-        return {s.name: s.why for s in telemetry if s.lost(now) or (s.last_ok is None and s.problem)}
+        return {s.name: s.why for s in self.sources.values() if s.kind in TELEMETRY and s.gone(now)}
 
     def unheard(self) -> list[str]:
         """The sources that have not answered since we started."""

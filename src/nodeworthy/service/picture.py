@@ -167,7 +167,7 @@ def told(words: Mapping[str, NodeStatus], before: Mapping[str, NodeStatus], *, b
 
 def lost_sources(seen: Seen, before: frozenset[str], now: float) -> frozenset[str]:
     """The sources whose last word is no longer the present. One that was lost before us is so until it answers."""
-    return frozenset(name for name, s in seen.sources.items() if s.lost(now) or (name in before and s.last_ok is None))
+    return frozenset(name for name, s in seen.sources.items() if s.gone(now) or (name in before and s.last_ok is None))
 
 
 def revisions(world: World) -> dict[str, str]:

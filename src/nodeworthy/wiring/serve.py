@@ -18,6 +18,7 @@ from typing import Any
 from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, serve, tcp_listener
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.errors import NodeworthyError
 from nodeworthy.judge.features import Windows
 from nodeworthy.model.duration import format_time
@@ -149,7 +150,7 @@ class _Site:
         states = ", ".join(f"{count} {state}" for state, count in status.by_state.items() if count)
         lines = [f"{len(self.engine.world.fleet.nodes)} nodes: {states or 'none seen'}"]
         lines += [f"{need.severity}: {need.subject}: {need.summary}" for need in status.needs]
-        sys.stdout.write("\n".join(lines) + "\n")
+        say("\n".join(map(printable, lines)))
         return status.well
 
     async def _observe(self, tasks: asyncio.TaskGroup, stop: asyncio.Event) -> list[asyncio.Task[None]]:
@@ -178,7 +179,7 @@ class _Site:
         for site in settings.prometheus:
             observers.declare(site.name, "prometheus", site.interval)
         for file in settings.logs:
-            observers.declare(file.name or str(file.path), "log", LOG_INTERVAL_S)
+            observers.declare(file.called, "log", LOG_INTERVAL_S)
 
     async def _answer(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """The API on its socket and, if asked for, metrics and health on TCP."""

@@ -237,7 +237,7 @@ def test_nothing_prints_behind_the_back_of_say() -> None:
     sources = Path(cli.callback.__code__.co_filename).parents[1]  # type: ignore[union-attr]
     around = {
         str(path.relative_to(sources))
-        for folder in ("cli", "commands")
+        for folder in ("cli", "commands", "wiring", "service", "adapters")
         for path in sorted((sources / folder).rglob("*.py"))
         if re.search(r"\bclick\.echo\(|\bprint\(|stdout(\.buffer)?\.write\(", path.read_text())
     }
