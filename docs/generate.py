@@ -15,12 +15,11 @@ from typing import Any
 
 import click
 
+from docs import generate_catalogue, generate_log_events
 from docs.tree import Leaf, leaves
 from nodeworthy import errors
 from nodeworthy.adapters.files.catalogue import load as load_catalogue
 from nodeworthy.api.app import create_app
-from nodeworthy.model.catalogue import Check
-from nodeworthy.model.duration import format_duration
 from nodeworthy.service.metrics import METRICS
 from nodeworthy.wiring.reference import settings_rows
 
@@ -236,69 +235,16 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     return ["| " + " | ".join(_cell(cell).replace("\\\\|", "\\|") for cell in line) + " |" for line in lines]
 
 
-def checks_page() -> str:
-    """Every check and signal of the built-in catalogue, with its source."""
-    catalogue = load_catalogue()
-    lines = [
-        "# Checks and signals",
-        _NOTE,
-        "",
-        "What the built-in catalogue judges, when, and where each number comes from. `nodeworthy catalogue show CHECK`",
-        "prints one; a site lays its own files over these (setting `catalogue`). A check of trust *shadow* is shown only.",
-        "",
-        *table(
-            ("check", "of", "says", "severity", "trust", "effect"),
-            [
-                (f"[`{c.id}`](#{c.id})", c.kind, c.title, c.severity.value, c.trust.value, c.effect or "informs")
-                for c in catalogue.checks.values()
-            ],
-        ),
-    ]
-    for check in catalogue.checks.values():
-        lines += ["", f"## {check.id}", "", f"{check.title}. {check.help}".strip(), "", *table(("", ""), _facts(check))]
-    signals = [(f"`{s.id}`", s.kind, s.type, s.unit, s.help, s.source) for s in catalogue.signals.values()]
-    return (
-        "\n".join(
-            [*lines, "", "## Signals", "", *table(("signal", "of", "type", "unit", "meaning", "source"), signals)]
-        )
-        + "\n"
-    )
-
-
-def _facts(check: Check) -> list[tuple[str, ...]]:
-    """What is known of a check, without what is empty."""
-    event = check.event
-    when = f"`{check.condition}`" if check.condition else ""
-    if event is not None:
-        codes = f" with code {', '.join(event.codes)}" if event.codes else ""
-        rules = f" of rule {', '.join(event.rules)}" if event.rules else ""
-        often = f", {event.count} times" if event.count > 1 else ""
-        within = f" within {format_duration(event.window_s)}" if event.window_s else " since the present boot"
-        when = f"a log event {event.kind}{codes}{rules}{often}{within}"
-    rows = (
-        ("true when", when),
-        ("applies where", f"`{check.applies}`" if check.applies else ""),
-        ("holds for", format_duration(check.for_s) if check.for_s else ""),
-        ("ends after", format_duration(check.clear_s) if check.clear_s else ""),
-        ("evidence is", check.locality.value),
-        ("can be caused by", ", ".join(check.causes)),
-        ("action", check.action),
-        ("proof", check.proof),
-        ("clears", check.clears),
-        ("version", check.version),
-        ("source", check.source),
-    )
-    return [row for row in rows if row[1]]
-
-
 PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api_page,
-    "checks.md": checks_page,
+    "checks.md": lambda: generate_catalogue.checks_page(load_catalogue()),
     "cli.md": cli_page,
     "errors.md": errors_page,
+    "log-events.md": generate_log_events.page,
     "metrics.md": metrics_page,
     "openapi.json": openapi_page,
     "settings.md": settings_page,
+    "signals.md": lambda: generate_catalogue.signals_page(load_catalogue()),
 }
 
 

@@ -1,6 +1,6 @@
 """Write docs/reference/checks.md and docs/reference/signals.md from the built-in catalogue.
 
-    PYTHONPATH=src python docs/generate_catalogue.py
+    PYTHONPATH=src python -m docs.generate
 
 A test holds the pages up to date.
 """
@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nodeworthy.adapters.files.catalogue import load
 from nodeworthy.commands.catalogue import field_text, when
 from nodeworthy.model.catalogue import Catalogue, Check, Signal
 
 HERE = Path(__file__).parent / "reference"
-NOTE = "<!-- Written by docs/generate_catalogue.py from src/nodeworthy/catalogue; do not edit. -->\n"
+NOTE = "<!-- Written by `python -m docs.generate` from src/nodeworthy/catalogue; do not edit. -->\n"
 
 
 def pages(catalogue: Catalogue) -> dict[str, str]:
@@ -118,12 +117,3 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    for name, text in pages(load()).items():
-        (HERE / name).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

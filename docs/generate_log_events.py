@@ -1,4 +1,4 @@
-"""Writes docs/reference/log-events.md from the catalogue's data: `python docs/generate_log_events.py`.
+"""Writes docs/reference/log-events.md from the catalogue's data: `python -m docs.generate`.
 
 A test holds the page against what this would write, so that the page is never behind the data.
 """
@@ -17,7 +17,7 @@ HEAD = """\
 # Log events
 
 What `nodeworthy log classify` and the log observer make of log lines. This page is written by
-`python docs/generate_log_events.py` from `src/nodeworthy/catalogue/{log_rules,xid,sxid}.toml`.
+`python -m docs.generate` from `src/nodeworthy/catalogue/{log_rules,xid,sxid}.toml`.
 
 ## An event
 
@@ -122,7 +122,3 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")

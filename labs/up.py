@@ -240,6 +240,7 @@ interval = "5s"
 [[logs]]
 name = "kernel"
 path = "{site.kernel_log}"
+trusted = true
 """)
 
 

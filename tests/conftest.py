@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -120,16 +118,3 @@ def slurm_states(slurm_lab: Labs) -> Callable[[str], tuple[SlurmLab, dict[str, E
 def command_for(lab: SlurmLab, timeout_s: float = 60.0) -> SlurmCommand:
     """How our adapters call that lab."""
     return SlurmCommand(env=lab.env, timeout_s=timeout_s)
-
-
-class SystemClock:
-    """The real time, as the Clock port wants it."""
-
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)

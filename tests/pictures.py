@@ -80,7 +80,7 @@ def job(job_id: str, *nodes: str) -> Job:
 def xid(name: str, at: float, code: str = "79", place: str = "0000:17:00", **more: object) -> LogEvent:
     event = LogEvent(
         at, name, place, "xid", code, Role.ORIGIN, "fatal", "reboot", "gpu", True, f"xid-{code}",
-        f"NVRM: Xid (PCI:{place}): {code}, GPU has fallen off the bus.", node=name, source="kern.log",
+        f"NVRM: Xid (PCI:{place}): {code}, GPU has fallen off the bus.", node=name, source="kern.log", read_at=at,
     )  # fmt: skip
     return replace(event, **more)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ from nodeworthy.model.event import LogEvent, Role
 from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Locality, Severity, Trust, UnknownReason, Verdict
 from nodeworthy.model.hold import Effect, Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import NodeState
+from nodeworthy.model.record import Transition
 
 AT = 1_772_366_400.25
 
@@ -60,8 +60,8 @@ def hold(node: str = "n3", state: HoldState = HoldState.WOULD, **changes: object
     return Hold(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def state(node: str = "n3", text: str = "IDLE+DRAIN", at: float = AT) -> NodeState:
-    return NodeState(node, text, tuple(text.split("+")[1:]), at, "bad fan", "root", at - 1)
+def state(node: str = "n3", text: str = "IDLE+DRAIN", at: float = AT) -> Transition:
+    return Transition(node, text, tuple(text.split("+")[1:]), at, "bad fan", "root", at - 1)
 
 
 def event(node: str | None = "n3", at: float = AT, **changes: object) -> LogEvent:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -74,19 +73,6 @@ SIGNALS = (
     Signal("load_1m", "node", "float", "processes", "", (host("node_load1"),), minimum=0.0),
     Signal("scheduler_gpus", "node", "int", "gpus", "", (SourceField("slurm", "gpus"),)),
 )
-
-
-class RealClock:
-    """The Clock port as tests need it."""
-
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def read(telemetry: Telemetry) -> TelemetryBatch:

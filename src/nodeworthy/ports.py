@@ -7,7 +7,7 @@ returned as an empty answer, because an empty answer says "there is nothing".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nodeworthy.model.finding import Finding
     from nodeworthy.model.hold import Hold, HoldState
     from nodeworthy.model.ledger import Entry
-    from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
+    from nodeworthy.model.record import Memory, Outcome, Page, Pruned, Revision, StoreInfo, Transition
     from nodeworthy.model.scheduler import SchedulerSnapshot
 
 
@@ -139,13 +139,20 @@ class Store(Protocol):
         limit: int = 1000,
     ) -> Page[Hold]: ...
 
-    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[NodeState]:
+    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[Transition]:
         """The node's states from `since` on, oldest first, with the one that was in force at `since`."""
         ...
 
+    def histories(self, nodes: Collection[str], *, since: float = 0.0) -> Mapping[str, Sequence[Transition]]:
+        """The whole `history` of each of many nodes at once; a node without any is left out."""
+        ...
+
     def events(
-        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
-    ) -> Page[LogEvent]: ...
+        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000, each: int = 0
+    ) -> Page[LogEvent]:
+        """Of a storm a minute keeps its first lines and the count of the rest (`LogEvent.more`). With `each` only the
+        newest so many of those that say the same of one component, and the lines that open findings began with."""
+        ...
 
     def save_revision(self, revision: Revision) -> None:
         """Keep it under (kind, digest); what is kept already stays as it is."""

@@ -85,7 +85,7 @@ class Site:
         sections = [
             f'state_dir = "{self.directory}/state"\nsocket = "{self.socket}"\n{self.more}\n[turn]\ninterval = "1s"\n',
             self._slurm(),
-            f'[[logs]]\nname = "kern"\npath = "{self.kern}"\n',
+            f'[[logs]]\nname = "kern"\npath = "{self.kern}"\ntrusted = true\n',
         ]
         for name, targets in self._telemetry().items():
             sections.append(

@@ -60,11 +60,11 @@ SAID = {
     "n7": Said("out", HAND, ("ECC errors", "GPU memory errors", "1 job to end before it is empty", "ondrain")),
     "n8": Said(
         "out",
-        ("person", "reservation"),
+        ("reservation", "demo"),
         ("n8 is out: reservation demo", "the reservation ends, or is deleted", "scontrol show reservation demo"),
     ),
     "n9": Said(
-        "out", ("person", "reservation"), ("maintenance reservation service", "scontrol show reservation service")
+        "out", ("reservation", "service"), ("maintenance reservation service", "scontrol show reservation service")
     ),
     "n10": Said("out", ROOT_WROTE, ("reboot issued", "firmware", "wait for its boot", "ResumeTimeout")),
     "n11": Said(

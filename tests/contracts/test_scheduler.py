@@ -16,13 +16,14 @@ import pytest
 
 from labs.slurm_lab import SlurmLab
 from labs.slurm_states import PERSON, ExpectedNode
+from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.adapters.slurm import answers, documents, text
 from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
 from nodeworthy.decide.marks import classify
 from nodeworthy.errors import Garbled, TimedOut, Unreachable
 from nodeworthy.model.scheduler import SchedulerNode, SchedulerSnapshot
 from nodeworthy.wiring.reasons import shipped_reasons
-from tests.conftest import SLURM_VERSIONS, Labs, SystemClock, command_for
+from tests.conftest import SLURM_VERSIONS, Labs, command_for
 
 States = Callable[[str], tuple[SlurmLab, dict[str, ExpectedNode]]]
 every_version = pytest.mark.parametrize("version", SLURM_VERSIONS)

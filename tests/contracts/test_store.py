@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nodeworthy.errors import Garbled, NodeworthyError, NotKnown
+from nodeworthy.errors import Garbled, NodeworthyError, NotAllowed, NotKnown
 from nodeworthy.model.hold import HoldState
 from nodeworthy.model.record import Boot, Outcome, Revision, SourceHealth, SourceState
-from nodeworthy.record import tables
+from nodeworthy.record import migrations, tables
+from nodeworthy.record.sole import sole
 from nodeworthy.record.store import SqlStore, open_store
 from tests.postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from tests.record_samples import AT, entry, event, finding, hold, state, unknown_finding
@@ -141,6 +142,22 @@ def test_history_has_the_state_in_force_at_its_start(store: SqlStore) -> None:
     assert [s.state for s in store.history("n1", since=AT + 15).items] == ["IDLE+DRAIN", "DOWN", "IDLE"]
     assert store.load().states["n1"].state == "IDLE"
     assert store.history("n9").items == ()
+
+
+def test_histories_of_many_are_those_of_each(store: SqlStore) -> None:
+    """One question for many nodes answers what a question for each would; nodes without a history are left out."""
+    for step, text in enumerate(["IDLE", "IDLE+DRAIN", "DOWN", "IDLE"]):
+        states = tuple(state(f"n{k}", text, AT + step * 10 + k) for k in range(1, 1201) if k % (step + 1) == 0)
+        store.commit_turn(Outcome(AT + step * 10, states=states))
+    names = [f"n{k}" for k in range(1, 1205)]
+    for since in (0.0, AT + 15, AT + 10_000):
+        many = store.histories(names, since=since)
+        few = names[::97] + names[-5:]
+        assert {n: tuple(many[n]) for n in few if n in many} == {
+            n: page.items for n in few if (page := store.history(n, since=since)).items
+        }
+        assert "n1204" not in many
+    assert store.histories([]) == {}
 
 
 def test_pages_go_on_where_they_ended(store: SqlStore) -> None:
@@ -317,7 +334,15 @@ def test_prune_takes_the_old_and_keeps_the_open(store: SqlStore) -> None:
     memory = store.load()
     before, now = AT + 5 * 86400, AT + 10 * 86400
     pruned = store.prune(before, now=now)
-    assert pruned.removed == {"ledger": 10, "findings": 4, "holds": 5, "node_states": 5, "events": 5, "boots": 5}
+    assert pruned.removed == {
+        "ledger": 10,
+        "findings": 4,
+        "holds": 5,
+        "node_states": 5,
+        "events": 5,
+        "boots": 5,
+        "revisions": 0,
+    }
     after = store.load()
     assert (after.findings, after.holds, after.states, after.boots) == (
         memory.findings,
@@ -346,7 +371,7 @@ def test_info_counts_what_is_there(store: SqlStore) -> None:
     """info names the schema, the rows, what is open and the oldest entry, and hides no size."""
     store.commit_turn(FULL)
     info = store.info()
-    assert info.schema_revision == "0001"
+    assert info.schema_revision == migrations.HEAD
     assert (info.rows["ledger"], info.rows["findings"], info.open_findings, info.open_holds) == (2, 2, 2, 1)
     assert info.oldest == AT
     assert info.size_bytes is not None and info.size_bytes > 10_000
@@ -386,3 +411,69 @@ def test_several_may_open_a_new_store_at_once(url: str) -> None:
     for store in opened:
         assert store.load().sequence == 0
         store.close()
+
+
+def test_a_storm_is_kept_in_bounded_space(store: SqlStore) -> None:
+    """Of lines that say the same in a minute the first are kept, over turns, and the last of them counts the others."""
+    start = AT // 60 * 60
+    for turn in range(5):
+        lines = tuple(event(at=start + turn + n / 1000) for n in range(1000))
+        store.commit_turn(Outcome(start + turn, events=lines))
+    kept = store.events().items
+    assert [line.at for line in kept] == [start + n / 1000 for n in range(20)]
+    assert [line.more for line in kept] == [0] * 19 + [4980]
+    others = (event(at=start, trusted=False), event(at=start, code="48"), event(at=start, gpu=3), event(at=start + 60))
+    store.commit_turn(Outcome(start + 60, events=others))
+    assert store.events().items == (*kept, *others), (
+        "what says something else, and the next minute, have their own room"
+    )
+
+
+def test_the_newest_of_each_and_what_an_open_finding_began_with(store: SqlStore) -> None:
+    """A start reads a bounded number of lines, however many were kept, and still knows since when a fault is there."""
+    lines = [event(at=AT + 60 * n) for n in range(50)]
+    began = finding(since=AT + 60 * 7)
+    store.commit_turn(Outcome(AT, events=(*lines, event(at=AT, code="48")), findings=(began,)))
+    found = store.events(since=AT, each=3)
+    assert [(line.code, (line.at - AT) / 60) for line in found.items] == [
+        ("79", 7), ("79", 47), ("79", 48), ("79", 49), ("48", 0),
+    ]  # fmt: skip
+    assert store.events(since=AT, each=3, limit=2).next is not None
+
+
+def test_one_serves_a_store(url: str) -> None:
+    """A second is refused until the first is gone; who only reads or backs up is not."""
+    if url == "temporary:":
+        with sole(url), sole(url):
+            return  # each has its own
+    with sole(url):
+        with pytest.raises(NotAllowed, match="another `nodeworthy serve`"), sole(url):
+            pass
+        open_store(url).close()
+    with sole(url):
+        pass
+
+
+def test_lines_under_an_open_finding_are_not_pruned(store: SqlStore) -> None:
+    """A restart judges them again, however old they are; those of before it and of other nodes go."""
+    day = 86400.0
+    lines = (event(at=AT - day), event(at=AT), event(at=AT + day), event("n4", at=AT))
+    store.commit_turn(Outcome(AT, events=lines, findings=(finding(since=AT),)))
+    assert store.prune(AT + 50 * day, now=AT + 60 * day).removed["events"] == 2
+    assert [line.at for line in store.events().items] == [AT, AT + day]
+    store.commit_turn(Outcome(AT + 61 * day, closed=(finding().key,)))
+    assert store.prune(AT + 50 * day, now=AT + 62 * day).removed["events"] == 2
+
+
+def test_revisions_that_were_replaced_long_ago_are_pruned(store: SqlStore) -> None:
+    """What was in force at the time that is kept stays, and what is present stays, however old."""
+    for number, digest in enumerate(("a", "b", "c", "d")):
+        store.save_revision(Revision("fleet", digest, AT + number, {"nodes": number}))
+    store.save_revision(Revision("policy", "p", AT, {}))
+    store.set_note("last fleet", "a")  # gone back to
+    removed = store.prune(AT + 2.5, now=AT + 10).removed
+    assert removed["revisions"] == 1
+    assert [store.revision("fleet", digest).content["nodes"] for digest in "acd"] == [0, 2, 3]
+    assert store.revision("policy", "p").content == {}
+    with pytest.raises(NotKnown):
+        store.revision("fleet", "b")

@@ -13,6 +13,7 @@ import pytest
 
 from nodeworthy.errors import BadRequest, Garbled, NodeworthyError, NotAllowed
 from nodeworthy.model.record import Outcome, Revision
+from nodeworthy.record import migrations
 from nodeworthy.record.backup import back_up, restore, verify
 from nodeworthy.record.store import SqlStore, open_store
 from tests.contracts.test_store import FULL
@@ -212,7 +213,7 @@ def test_a_backup_of_a_newer_schema_is_refused(place: Place, tmp_path: Path) -> 
     import hashlib
 
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-    lines[0] = lines[0].replace(b'"0001"', b'"9999"')
+    lines[0] = lines[0].replace(f'"{migrations.HEAD}"'.encode(), b'"9999"')
     end = json.loads(lines[-1]) | {"sha256": hashlib.sha256(b"".join(lines[:-1])).hexdigest()}
     path.write_bytes(gzip.compress(b"".join(lines[:-1]) + json.dumps(end).encode() + b"\n"))
     with pytest.raises(BadRequest, match="newer"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -155,3 +156,40 @@ def test_help_imports_nothing_heavy(module: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     loaded = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
     assert module not in loaded.stdout.split()
+
+
+def advice(path: Path) -> list[str]:
+    """What a source file tells people to run: texts that begin with a command, and commands in backquotes."""
+    found: list[str] = []
+    for part in ast.walk(ast.parse(path.read_text())):
+        if isinstance(part, ast.JoinedStr):
+            text = "".join(str(v.value) if isinstance(v, ast.Constant) else "X" for v in part.values)
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+            text = part.value
+        else:
+            continue
+        found += re.findall(r"`(nodeworthy [a-z][^`]*)`", text)
+        found += re.findall(r"\A(nodeworthy [a-z]+ [^`,;]*)", text)
+    return [text for text in found if " -" in text and not text.endswith(" ") and not re.search(r"[…|]|\.\.\.", text)]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src/nodeworthy").rglob("*.py")), ids=lambda path: path.stem)
+def test_options_that_remedies_name_are_valid(path: Path) -> None:
+    """A remedy that is a usage error leaves people alone at the worst moment."""
+    for text in advice(path):
+        try:
+            accept(shlex.split(text)[1:])
+        except click.BadParameter as error:
+            filled_in = isinstance(error, click.MissingParameter) or "'X'" in str(error)
+            if not filled_in:
+                raise
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_indented_commands_in_the_documentation_are_valid(page: Path) -> None:
+    """Blocks that are set in, as in the README, hold commands that the program accepts."""
+    known = {leaf.path[0] for leaf in LEAVES}
+    for line in re.findall(r"^    nodeworthy [a-z].*$", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        for arguments in commands_in(line):
+            if arguments and arguments[0] in known and "…" not in line:
+                accept(arguments)

@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "reference" / "log-events.md"
 
 
 def test_page_is_up_to_date() -> None:
-    """`python docs/generate_log_events.py` would change nothing."""
+    """`python -m docs.generate` would change nothing."""
     code = "import runpy; print(runpy.run_path('docs/generate_log_events.py')['page'](), end='')"
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -11,10 +11,11 @@ import pytest
 
 from labs.exporter import Exporters
 from labs.metrics_servers import NotHere, free_port, prometheus, until, victoria_metrics
+from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.adapters.exposition.scrape import ScrapeTelemetry, Target
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import Refused, Unreachable
-from tests.telemetry_words import SIGNALS, RealClock, cell, read, reason
+from tests.telemetry_words import SIGNALS, cell, read, reason
 
 NODES = ("n1", "n2", "n3")
 SERVERS = {"prometheus": prometheus, "victoria-metrics": victoria_metrics}
@@ -31,7 +32,7 @@ class World:
         self.lab, self.url = lab, url
 
     def telemetry(self, **more: object) -> PrometheusTelemetry:
-        return PrometheusTelemetry(self.url, SIGNALS, resolve, RealClock(), **more)  # type: ignore[arg-type]
+        return PrometheusTelemetry(self.url, SIGNALS, resolve, SystemClock(), **more)  # type: ignore[arg-type]
 
     def wait_for_rows(self, rows: int = 3) -> None:
         def complete() -> bool:
@@ -65,7 +66,7 @@ def all_well(world: World) -> Iterator[None]:
 def test_it_says_what_the_exporters_say(world: World, federate: bool) -> None:
     """Through the server come the same rows and values as from the pages themselves."""
     pages = [Target(world.lab.page_url(n, kind), n) for n in NODES for kind in ("dcgm", "node")]
-    direct = read(ScrapeTelemetry(pages, SIGNALS, resolve, RealClock()))
+    direct = read(ScrapeTelemetry(pages, SIGNALS, resolve, SystemClock()))
     through = read(world.telemetry(federate=federate))
     moving = ["seen", "energy", "gpu_temperature"]
     assert through.problems == ()
@@ -154,9 +155,9 @@ def test_a_dead_exporter_is_gone_from_federation(world: World) -> None:
 def test_a_wrong_path_and_a_dead_server_are_told_apart(world: World, tmp_path: Path) -> None:
     """404 is an answer; a closed port is none."""
     with pytest.raises(Refused, match="HTTP status 4"):
-        read(PrometheusTelemetry(f"{world.url}/nowhere", SIGNALS, resolve, RealClock()))
+        read(PrometheusTelemetry(f"{world.url}/nowhere", SIGNALS, resolve, SystemClock()))
     with pytest.raises(Unreachable, match="cannot be reached"):
-        read(PrometheusTelemetry(f"http://127.0.0.1:{free_port()}", SIGNALS, resolve, RealClock()))
+        read(PrometheusTelemetry(f"http://127.0.0.1:{free_port()}", SIGNALS, resolve, SystemClock()))
 
 
 def test_no_series_at_all_is_said(world: World) -> None:

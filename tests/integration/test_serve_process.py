@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from nodeworthy.cli.client import connect
+from nodeworthy.record.store import open_store
 
 ROOT = Path(__file__).parents[2]
 FLEET = """\
@@ -55,7 +56,7 @@ def served(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     config = tmp_path / "nodeworthy.toml"
     config.write_text(
         f'fleet = "{tmp_path}/fleet.toml"\nstate_dir = "{tmp_path}/state"\nsocket = "{tmp_path}/nw.sock"\n'
-        f'[slurm]\nenabled = false\n[turn]\ninterval = "1s"\n[[logs]]\npath = "{tmp_path}/kern.log"\n'
+        f'[slurm]\nenabled = false\n[turn]\ninterval = "1s"\n[[logs]]\npath = "{tmp_path}/kern.log"\ntrusted = true\n'
     )
     ours = ("NODEWORTHY_", "PYTHONDONTWRITEBYTECODE")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
@@ -121,6 +122,19 @@ def test_second_instance_is_refused_with_exit_4(served: Served) -> None:
     assert served.ask("node", "list", "-o", "nodeset").stdout == "n[1-2]\n"
 
 
+def test_one_look_beside_a_running_instance_is_refused(served: Served, tmp_path: Path) -> None:
+    """`serve --once` would commit lines and cursors a second time, also over another socket: exit 4, nothing written."""
+    store = tmp_path / "state" / "record.db"
+    kept = open_store(str(store)).load().cursors
+    other = tmp_path / "other.toml"
+    other.write_text(served.config.read_text().replace("nw.sock", "other.sock"))
+    for once in (("--once",), ()):
+        second = served.ask("serve", "--config", str(other), *once)
+        assert second.returncode == 4, second.stderr
+        assert f"process {served.process.pid}" in second.stderr and "nodeworthy status" in second.stderr
+    assert set(open_store(str(store)).load().cursors) == set(kept)
+
+
 def test_killed_instance_is_followed_by_the_next(served: Served, tmp_path: Path) -> None:
     """After kill -9 the socket is left over; clients say that it has stopped, and `serve --once` can start."""
     served.process.kill()
@@ -128,7 +142,7 @@ def test_killed_instance_is_followed_by_the_next(served: Served, tmp_path: Path)
     assert (tmp_path / "nw.sock").is_socket()
     assert "has stopped" in served.ask("status").stderr
     once = served.ask("serve", "--config", str(served.config), "--once")
-    assert once.returncode == 0, once.stderr
+    assert once.returncode == 3, once.stderr  # nothing sees these nodes, and unknown is not well
     assert once.stdout.startswith("2 nodes: 2 unknown")
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.adapters.slurm import text
 from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
-from tests.conftest import Labs, SystemClock, command_for
+from tests.conftest import Labs, command_for
 
 NODES = 10_000
 LEAF = 100

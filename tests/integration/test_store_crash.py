@@ -39,7 +39,7 @@ while True:
         findings=tuple(finding(n, f"turn.{turn}", at) for n in nodes),
         closed=tuple(finding(n, f"turn.{turn - 1}").key for n in nodes),
         states=tuple(state(n, f"S{turn}", at) for n in nodes),
-        events=(event(message=f"turn {turn}"),),
+        events=(event(at=AT + 60 * turn, message=f"turn {turn}"),),
         cursors={"kern.log": {"turn": turn}},
     ))
     print(turn, flush=True)

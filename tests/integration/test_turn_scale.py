@@ -12,9 +12,10 @@ import pytest
 from benchmarks.big_fleet import EVERY_S, GPUS, Site, batches, fleet, names, scheduler, site
 from benchmarks.turn import HOT, TARGET_S
 from labs.pages import Settings
+from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
 from nodeworthy.model.status import NodeState
-from tests.conftest import Labs, SystemClock, command_for
+from tests.conftest import Labs, command_for
 
 
 def see(watched: Site, count: int, drained: Sequence[str] = (), settings: Settings | None = None) -> None:

@@ -10,11 +10,11 @@ import click
 
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options, segment
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
 from nodeworthy.cli.page import answer_extra, block
 from nodeworthy.cli.select import label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.watch import repeat, watch_option
+from nodeworthy.model.order import natural
 
 _SEVERITY = {"fatal": 0, "error": 1, "warning": 2, "info": 3}
 _VERDICT = {"true": 0, "unknown": 1, "false": 2}
@@ -94,7 +94,7 @@ def list_(
 def show(client: Client, key: str, output: str) -> None:
     """Show one finding: its evidence, what its check means, what it rests on. KEY is check@component."""
     answer = client.get(f"/v1/findings/{segment(key)}")
-    print_document(answer, output, schema="nodeworthy.finding/1", text=lambda: render(answer))
+    print_document(answer, output, schema="nodeworthy.finding/1", text=render)
 
 
 def render(answer: Mapping[str, Any]) -> str:

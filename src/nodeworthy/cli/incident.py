@@ -62,7 +62,7 @@ def list_(client: Client, output: str, watch: float | None) -> None:
 def show(client: Client, key: str, output: str) -> None:
     """Show one incident: its origin, why its findings belong together, whom it touches."""
     answer = client.get(f"/v1/incidents/{segment(key)}")
-    print_document(answer, output, schema="nodeworthy.incident/1", text=lambda: render(answer))
+    print_document(answer, output, schema="nodeworthy.incident/1", text=render)
 
 
 def render(answer: Mapping[str, Any]) -> str:

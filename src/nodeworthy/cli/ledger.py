@@ -14,6 +14,7 @@ from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options
 from nodeworthy.cli.output import Column, output_options, print_rows
 from nodeworthy.cli.page import answer_extra
+from nodeworthy.cli.printable import cleaned, printable, say
 from nodeworthy.errors import BadRequest, WorldError
 
 COLUMNS = (
@@ -48,7 +49,7 @@ def tail(client: Client, lines: int, after: int | None, follow: bool, output: st
         if output not in ("table", "wide", "jsonl"):
             raise BadRequest(f"-f cannot write {output}", hint="use -o table or -o jsonl with -f")
         for entry in _follow(client, lines, after):
-            click.echo(json.dumps(entry) if output == "jsonl" else line(entry))
+            say(json.dumps(entry) if output == "jsonl" else line(cleaned(entry)))
             sys.stdout.flush()
         return
     answer = _page(client, lines, after)
@@ -81,7 +82,7 @@ def _follow(client: Client, lines: int, after: int | None) -> Iterator[dict[str,
                 last = entry["sequence"]
                 yield entry
         except WorldError as error:
-            click.echo(f"{error}; trying again", err=True)
+            say(f"{printable(str(error))}; trying again", err=True)
         time.sleep(_RECONNECT_S)
 
 

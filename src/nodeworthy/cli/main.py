@@ -15,6 +15,7 @@ from typing import NamedTuple, NoReturn
 import click
 
 from nodeworthy import __version__
+from nodeworthy.cli.printable import say
 from nodeworthy.errors import NodeworthyError
 
 
@@ -99,12 +100,17 @@ def cli() -> None:
 def fail(error: NodeworthyError) -> NoReturn:
     """Print the whole chain of an error once, with its code and hint, and end with its exit code."""
     outermost, *causes = error.chain()
-    click.echo(f"error {error.code}: {outermost}", err=True)
+    say(f"error {error.code}: {_further(outermost)}", err=True)
     for cause in causes:
-        click.echo(f"  because: {cause}", err=True)
+        say(f"  because: {_further(cause)}", err=True)
     if error.hint:
-        click.echo(f"  try: {error.hint}", err=True)
+        say(f"  try: {_further(error.hint)}", err=True)
     sys.exit(error.exit_code)
+
+
+def _further(sentence: str) -> str:
+    """Errors quote what others wrote: what comes after its first line is set in, and passes for no error of its own."""
+    return sentence.replace("\n", "\n    ")
 
 
 def main() -> None:

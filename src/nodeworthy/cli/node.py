@@ -10,12 +10,12 @@ import click
 
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options, segment
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
 from nodeworthy.cli.page import answer_extra
 from nodeworthy.cli.select import complete_nodes, label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
+from nodeworthy.model.order import natural
 
 # what is not well comes first
 _URGENCY = {"failed": 0, "suspect": 1, "unknown": 2, "out": 3, "serving": 4}
@@ -115,7 +115,7 @@ def show(client: Client, name: str, output: str, watch: float | None) -> None:
 
     def once() -> int:
         answer = client.get(f"/v1/nodes/{segment(name)}")
-        print_document(answer, output, schema="nodeworthy.node/1", text=lambda: explain.show(answer))
+        print_document(answer, output, schema="nodeworthy.node/1", text=explain.show)
         return 0 if answer["well"] else 3
 
     sys.exit(repeat(watch, once))
@@ -132,7 +132,7 @@ def explain_(client: Client, name: str, output: str, watch: float | None) -> Non
 
     def once() -> int:
         answer = client.get(f"/v1/nodes/{segment(name)}/explain")
-        print_document(answer, output, schema="nodeworthy.node-explanation/1", text=lambda: explain.explain(answer))
+        print_document(answer, output, schema="nodeworthy.node-explanation/1", text=explain.explain)
         return 0
 
     sys.exit(repeat(watch, once))

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import click
 
+from nodeworthy.cli.printable import cleaned, printable, say
 from nodeworthy.errors import BadRequest
 
 FORMATS = ("table", "wide", "json", "jsonl", "yaml", "csv", "name", "nodeset")
@@ -88,37 +89,32 @@ def print_rows(
         for item in items:
             _write(json.dumps(item, default=str))
     elif output == "yaml":
-        import yaml
-
         document = json.loads(json.dumps({"schema": schema, **(extra or {}), "items": items}, default=str))
-        _write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip())
+        _write(_yaml(document))
     elif output == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow([c.key for c in columns])
         for item in items:
-            writer.writerow(["" if item.get(c.key) is None else item[c.key] for c in columns])
+            writer.writerow([_csv_cell(item.get(c.key)) for c in columns])
     elif output == "name":
         for item in items:
-            _write(str(item.get(name_key, "")))
+            _write(printable(str(item.get(name_key, ""))))
     elif output == "nodeset":
         _print_nodeset(items)
     elif not items:
-        click.echo(empty, err=True)
+        say(empty, err=True)
     else:
         _print_table(items, [c for c in columns if output == "wide" or not c.wide], output == "wide")
 
 
-def print_document(document: Mapping[str, Any], output: str, *, schema: str, text: Callable[[], str]) -> None:
-    """Print one object: `text()` for people, the object itself for machines."""
+def print_document(document: Mapping[str, Any], output: str, *, schema: str, text: Callable[[Any], str]) -> None:
+    """Print one object: for people `text` of it (its texts made printable), the object itself for machines."""
     if output in ("json", "jsonl"):
         _write(json.dumps({"schema": schema, **document}, indent=2 if output == "json" else None, default=str))
     elif output == "yaml":
-        import yaml
-
-        plain = json.loads(json.dumps({"schema": schema, **document}, default=str))
-        _write(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip())
+        _write(_yaml(json.loads(json.dumps({"schema": schema, **document}, default=str))))
     elif output in ("table", "wide"):
-        _write(text().rstrip("\n"))
+        _write(text(cleaned(document)).rstrip("\n"))
     else:
         raise BadRequest(f"-o {output} makes no sense for a single object", hint="use -o table, json or yaml")
 
@@ -127,12 +123,12 @@ def _print_nodeset(items: list[dict[str, Any]]) -> None:
     from nodeworthy.model.nodeset import fold
 
     names = [str(item["node"] if "node" in item else item.get("name", "")) for item in items]
-    _write(fold(n for n in names if n))
+    _write(printable(fold(n for n in names if n)))
 
 
 def _print_table(items: list[dict[str, Any]], columns: Sequence[Column], wide: bool) -> None:
     """Plain aligned columns. The last column may be long; it is cut to the terminal unless wide."""
-    lines = [[c.heading for c in columns], *([" ".join(c.show(i).split()) for c in columns] for i in items)]
+    lines = [[c.heading for c in columns], *([cell(c, i) for c in columns] for i in items)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(columns))]
     room = None if wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
     for line in lines:
@@ -140,5 +136,50 @@ def _print_table(items: list[dict[str, Any]], columns: Sequence[Column], wide: b
         _write(text if room is None or len(text) <= room else text[: room - 1] + "…")
 
 
+def cell(column: Column, row: Mapping[str, Any]) -> str:
+    """What stands in a table: one line, whatever the value holds."""
+    return printable(" ".join(column.show(row).split()))
+
+
+_FORMULA = ("=", "+", "-", "@")
+
+
+def _csv_cell(value: Any) -> Any:
+    """A cell for a spreadsheet: numbers as they are, lists and pairs flat, text that it would take for a formula
+    behind an apostrophe (https://owasp.org/www-community/attacks/CSV_Injection)."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    text = printable(_flat(value))
+    return "'" + text if text.lstrip().startswith(_FORMULA) and not _is_number(text) else text
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={_flat(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_flat, value))
+    if isinstance(value, (set, frozenset)):
+        return ",".join(sorted(map(_flat, value)))
+    return "" if value is None else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _yaml(document: Any) -> str:
+    """YAML may carry a character that turns a line around as it is: then everything beyond ASCII is escaped."""
+    import yaml
+
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip()
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return yaml.safe_dump(document, sort_keys=False).rstrip()
+
+
 def _write(text: str) -> None:
-    click.echo(text)
+    say(text)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.errors import NodeworthyError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -53,5 +54,5 @@ def say_not_known(answer: Mapping[str, Any]) -> int:
         return 0
     from nodeworthy.model.nodeset import fold
 
-    click.echo(f"not known: {fold(missing)} (`nodeworthy node list -o nodeset` prints what is)", err=True)
+    say(f"not known: {printable(fold(missing))} (`nodeworthy node list -o nodeset` prints what is)", err=True)
     return 1

@@ -26,7 +26,7 @@ def status(client: Client, output: str, watch: float | None) -> None:
 
     def once() -> int:
         answer = client.get("/v1/status")
-        print_document(answer, output, schema="nodeworthy.status/1", text=lambda: render(answer))
+        print_document(answer, output, schema="nodeworthy.status/1", text=render)
         return 0 if answer["well"] else 3
 
     sys.exit(repeat(watch, once))

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.errors import WorldError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,6 +40,6 @@ def repeat(every: float | None, once: Callable[[], int]) -> int:
         try:
             once()
         except WorldError as error:
-            click.echo(f"error {error.code}: {error}", err=True)
+            say(f"error {error.code}: {printable(str(error))}", err=True)
         sys.stdout.flush()
         time.sleep(every)

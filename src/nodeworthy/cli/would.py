@@ -11,17 +11,19 @@ import click
 from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options
 from nodeworthy.cli.finding import evidence
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.output import Column, output_options, print_rows
 from nodeworthy.cli.page import answer_extra, block
+from nodeworthy.cli.printable import cleaned, say
 from nodeworthy.cli.select import label_option, nodes_argument, say_not_known, selection
 from nodeworthy.cli.since import SINCE
 from nodeworthy.cli.watch import repeat, watch_option
+from nodeworthy.model.order import natural
 
 COLUMNS = (
     Column("verb"),
     Column("component"),
     Column("effect"),
+    Column("trust", wide=True),
     Column("state"),
     Column("since", text=words.age),
     Column("ended", wide=True, text=words.age),
@@ -61,7 +63,7 @@ def would(
         answer = client.pages("/v1/would", {**selection(nodes, label), "since": since})
         items = sorted(answer["items"], key=lambda w: (_STATE_ORDER[w["state"]], natural(w["component"]), w["since"]))
         if output == "table" and not brief:
-            click.echo(render(items))
+            say(render(cleaned(items)))
         else:
             print_rows(
                 items,
@@ -73,13 +75,14 @@ def would(
                 extra=answer_extra(answer),
             )
         if output in ("table", "wide") and items:
-            click.echo(agreement(answer["agreement"]), err=True)
+            say(agreement(answer["agreement"]), err=True)
         return say_not_known(answer)
 
     sys.exit(repeat(watch, once))
 
 
 _NOTHING = "It would do nothing."
+_UNPROVEN = {"shadow": " (a check in shadow: not yet trusted to act)"}
 
 
 def render(items: list[Mapping[str, Any]]) -> str:
@@ -94,7 +97,7 @@ def _item(item: Mapping[str, Any]) -> list[str]:
     verb = {"hold": "hold", "drain": "drain", "wait": "wait with"}.get(item["verb"], item["verb"])
     return [
         words.bold(f"{tense} {verb} {item['component']} ({item['effect']}) {since}"),
-        *block("because", [item["reason"]]),
+        *block("because", [item["reason"] + _UNPROVEN.get(item["trust"], "")]),
         *block("evidence", evidence(item["evidence"])),
         *block("waiting", [item["waiting_for"]]),
         *block("clears", [item["clears"]]),

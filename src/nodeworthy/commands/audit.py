@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nodeworthy.cli.output import output_options
+from nodeworthy.cli.printable import say
 
 if TYPE_CHECKING:
     from nodeworthy.reports.audit.report import Audit
@@ -33,9 +34,15 @@ From files, made on another machine:
 (before Slurm 23.02 sacct has no FailedNode: leave it out)"""
 )
 @click.option(
-    "--since", default="90d", show_default=True, metavar="AGE|TIME", help="Beginning: 90d, 12h or 2026-09-01."
+    "--since",
+    default="90d",
+    show_default=True,
+    metavar="AGE|TIME",
+    help="Beginning: 90d, 2h30m before the end, or 2026-09-01 (UTC).",
 )
-@click.option("--until", default=None, metavar="AGE|TIME", help="End; now, or with files the latest time in them.")
+@click.option(
+    "--until", default=None, metavar="AGE|TIME", help="End (UTC); now, or with files the latest time in them."
+)
 @click.option("--jobs", type=EXISTING, help="Saved output of `sacct -P` (also .gz).")
 @click.option("--events", type=EXISTING, help="Saved output of `sacctmgr -P show event` (also .gz).")
 @click.option("--nodes", type=EXISTING, help="Saved output of `scontrol -o show nodes` (also .gz).")
@@ -43,7 +50,7 @@ From files, made on another machine:
     "--logs", type=EXISTING, multiple=True, help="Kernel or syslog files to compare outages with; repeatable."
 )
 @click.option("--prometheus", metavar="URL", help="Prometheus or VictoriaMetrics: what allocated GPUs really did.")
-@click.option("--timezone", metavar="ZONE", help="Zone of times without one in files, e.g. Europe/Berlin.")
+@click.option("--timezone", metavar="ZONE", help="Zone of times without one in the files, e.g. Europe/Berlin.")
 @click.option("--cluster", metavar="NAME", help="Name to print for data from files.")
 @click.option(
     "--timeout",
@@ -65,7 +72,7 @@ def slurm(html: str | None, markdown: str | None, output: str, **options: object
     from nodeworthy.wiring.audit_sources import Request, gather
 
     request = Request.parse(**options)
-    given, failed = gather(request, say=lambda text: click.echo(text, err=True))
+    given, failed = gather(request, say=lambda text: say(text, err=True))
     report = build(given)
     _write_files(report, html, markdown)
     _print(report, output)
@@ -89,7 +96,7 @@ def _write_files(report: Audit, html: str | None, markdown: str | None) -> None:
             Path(path).write_text(document(report), encoding="utf-8")
         except OSError as error:
             raise BadRequest(f"cannot write {path}: {error.strerror}", hint="choose another path") from error
-        click.echo(f"wrote {path}", err=True)
+        say(f"wrote {path}", err=True)
 
 
 def _print(report: Audit, output: str) -> None:
@@ -104,7 +111,7 @@ def _print(report: Audit, output: str) -> None:
         columns = [Column(k) for k in ("node", "kind", "why", "lost_gpu_hours")]
         print_rows(rows, columns, output, schema=SCHEMA, name_key="node")
         return
-    print_document(report.document(), output, schema=SCHEMA, text=lambda: _page(report, output == "wide"))
+    print_document(report.document(), output, schema=SCHEMA, text=lambda _: _page(report, output == "wide"))
 
 
 def _page(report: Audit, wide: bool) -> str:

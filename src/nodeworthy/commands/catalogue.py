@@ -88,7 +88,7 @@ def show(name: str, layers: tuple[Path, ...], output: str) -> None:
     what, row = found[name]
     word = what.removesuffix("s")
     document = {"what": word, **row, **(_codes(loaded.checks[name]) if what == "checks" else {})}
-    print_document(document, output, schema=f"nodeworthy.{word}/1", text=lambda: _text(document))
+    print_document(document, output, schema=f"nodeworthy.{word}/1", text=_text)
 
 
 @catalogue.command(epilog="Example:  nodeworthy catalogue check /etc/nodeworthy/catalogue")

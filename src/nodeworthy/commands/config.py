@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
+from nodeworthy.cli.printable import printable, say
 
 _FILE = click.argument("file", required=False, type=click.Path())
 
@@ -39,8 +40,8 @@ def check(file: str | None, output: str) -> None:
         problems, level, code = tuple(error.problems), "error", 2
     if output in ("table", "wide"):
         for problem in problems:
-            click.echo(f"{level}: {problem}")
-        click.echo({0: "valid", 2: "wrong; nothing was started", 3: "valid, with warnings"}[code], err=True)
+            say(f"{level}: {printable(str(problem))}")
+        say({0: "valid", 2: "wrong; nothing was started", 3: "valid, with warnings"}[code], err=True)
     else:
         rows = [{"level": level, **asdict(problem)} for problem in problems]
         print_rows(rows, [Column(k) for k in _PROBLEM], output, schema="nodeworthy.config-check/1", name_key="field")
@@ -59,7 +60,7 @@ def show(file: str | None, output: str) -> None:
 
     settings, _ = load(file)
     document = settings.model_dump(mode="json")
-    print_document(document, output, schema="nodeworthy.config/1", text=lambda: as_toml(document))
+    print_document(document, output, schema="nodeworthy.config/1", text=lambda _: as_toml(document))
 
 
 def as_toml(document: dict[str, Any]) -> str:

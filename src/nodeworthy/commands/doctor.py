@@ -16,6 +16,7 @@ from nodeworthy.cli import words
 from nodeworthy.cli.client import Client, client_options
 from nodeworthy.cli.output import Column, output_options, print_rows
 from nodeworthy.cli.page import answer_extra, block
+from nodeworthy.cli.printable import cleaned, say
 from nodeworthy.errors import BadFile, NodeworthyError, Problem
 
 _ORDER = {"fail": 0, "unknown": 1, "warn": 2, "ok": 3}
@@ -49,7 +50,7 @@ def doctor(client: Client, config_file: str | None, output: str) -> None:
     well = all(item["state"] == "ok" for item in items)
     rows = sorted(items, key=lambda item: _ORDER[item["state"]])
     if output == "table":
-        click.echo(render(rows))
+        say(render(cleaned(rows)))
     else:
         print_rows(rows, COLUMNS, output, schema="nodeworthy.doctor/1", extra={**extra, "well": well})
     sys.exit(0 if well else 3)

@@ -10,6 +10,7 @@ import click
 
 from nodeworthy.cli.main import Lazy, LazyGroup
 from nodeworthy.cli.output import Column, output_options, print_rows
+from nodeworthy.cli.select import label_option
 
 if TYPE_CHECKING:
     from nodeworthy.model.fleet import Fleet, Node
@@ -25,18 +26,6 @@ def fleet_option(command: Command) -> Command:
         "fleet_file",
         metavar="FILE",
         help="The fleet file. Default: $NODEWORTHY_FLEET, ./fleet.toml, /etc/nodeworthy/fleet.toml.",
-    )(command)
-
-
-def label_option(command: Command) -> Command:
-    """Adds `-l key=value`, which may be given several times; all must hold."""
-    return click.option(
-        "-l",
-        "--label",
-        "labels",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Only nodes with this label, class (class=…) or domain (rack=…, leaf=…). May be given more than once.",
     )(command)
 
 
@@ -122,12 +111,12 @@ def show(fleet_file: str | None, output: str) -> None:
 @label_option
 @fleet_option
 @output_options
-def nodes(selector: str | None, labels: tuple[str, ...], fleet_file: str | None, output: str) -> None:
+def nodes(selector: str | None, label: tuple[str, ...], fleet_file: str | None, output: str) -> None:
     """List declared nodes: all, or those of SELECTOR (a node set), with -l those with a label or domain."""
     from nodeworthy.wiring.fleet_files import find_fleet, load_fleet
 
     declared = load_fleet(find_fleet(fleet_file))
-    chosen = select(declared, selector, labels)
+    chosen = select(declared, selector, label)
     kinds = sorted({kind for node in declared.nodes.values() for kind in node.domains})
     rows = [
         {

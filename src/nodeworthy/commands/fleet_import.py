@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.commands.fleet import NOT_WELL, fleet_option
 
 if TYPE_CHECKING:
@@ -101,17 +102,17 @@ def _write_import(ctx: click.Context, made: Fleet, notes: Iterable[str], target:
     from nodeworthy.wiring.fleet_files import fleet_text, read_text, write_file
 
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {printable(note)}", err=True)
     text = fleet_text(made)
     if target == "-":
-        click.echo(text, nl=False)
+        say(text, nl=False)
         return
     path = Path(target)
     if path.exists() and not force:
         old = read_text(path)
         if old != text:
             _print_text_diff(old, text, target)
-            click.echo(
+            say(
                 f"refused: {target} exists and differs (above). Nothing was written.\n"
                 "  try: nodeworthy fleet diff … --write keeps what people wrote; --force replaces; --to FILE writes beside",
                 err=True,
@@ -132,7 +133,7 @@ def _write_import(ctx: click.Context, made: Fleet, notes: Iterable[str], target:
         document,
         output,
         schema="nodeworthy.fleet-import/1",
-        text=lambda: f"Wrote {path}: {len(made.nodes):,} nodes: {classes}{kept}",
+        text=lambda _: f"Wrote {path}: {len(made.nodes):,} nodes: {classes}{kept}",
     )
 
 
@@ -141,7 +142,7 @@ def _print_text_diff(old: str, new: str, name: str) -> None:
 
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), name, "imported", lineterm="", n=1)
     for line in lines:
-        click.echo(line, err=True)
+        say(printable(line), err=True)
 
 
 @click.group("diff")
@@ -209,7 +210,7 @@ def _diff(
     from nodeworthy.wiring.fleet_files import find_fleet, fleet_text, parse_fleet, read_text, write_file
 
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {printable(note)}", err=True)
     path = find_fleet(fleet_file)
     old = read_text(path)
     declared = parse_fleet(old, str(path))
@@ -231,4 +232,4 @@ def _diff(
         ctx.exit(NOT_WELL)
     text = fleet_text(merge(declared, listed, cluster, prune), old)
     backup = write_file(path, text)
-    click.echo(f"Wrote {path} (the old file is {backup})", err=True)
+    say(f"Wrote {path} (the old file is {backup})", err=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from nodeworthy.cli.output import Column, output_options, print_document, print_rows
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.errors import BadRequest, NotKnown
+from nodeworthy.model.duration import parse_time
 
 if TYPE_CHECKING:
     from nodeworthy_node.log import Event
 
 FORMATS = ("table", "wide", "json", "jsonl")
 ROLES = ("origin", "symptom", "application", "unknown")
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @click.group()
@@ -117,7 +118,7 @@ class Reading:
 )
 @click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Only events of this role; repeatable.")
 @click.option("--host", "hosts", multiple=True, help="Only events of hosts that match (n*, gpu-00[12]); repeatable.")
-@click.option("--since", help="Only events after this: 2h, 90d, 2026-11-30, 2026-11-30T17:00:00Z.")
+@click.option("--since", help="Only events after this: 2h30m, 90d, 2026-11-30, 2026-11-30T17:00 (UTC).")
 @click.option("--summary", is_flag=True, help="Count by host, component and code instead of listing.")
 @click.option("--check", is_flag=True, help="Exit 3 if an event is found that may hold a node by itself.")
 @click.option("--all", "everything", is_flag=True, help="In the table, show repeats within a minute too.")
@@ -159,7 +160,7 @@ def classify(
     if not files and sys.stdin.isatty():
         raise BadRequest("nothing to read", hint="name a log file, or pipe one in: dmesg | nodeworthy log classify -")
     reading = Reading(files or ("-",), site_rules, zone, boot, from_kernel, not distrust_tag, quiet)
-    events = reading.events(Wanted(kinds, roles, hosts, _since(since)))
+    events = reading.events(Wanted(kinds, roles, hosts, _moment(since, "--since") if since else None))
     repeats = Repeats()
     output = "jsonl" if as_json else output
     if summary:
@@ -170,9 +171,9 @@ def classify(
         shown = events if everything else (event for event in events if not repeats.is_repeat(event))
         _write_table(shown, wide=output == "wide", prompt="-" in reading.names)
     if not quiet:
-        click.echo(talk(reading.tally, repeats.left_out), err=True)
+        say(talk(reading.tally, repeats.left_out), err=True)
     for problem in reading.problems:
-        click.echo(f"warning: {problem}", err=True)
+        say(f"warning: {printable(problem)}", err=True)
     if reading.problems:
         sys.exit(6)
     if check and reading.holds:
@@ -185,7 +186,9 @@ def _write_json(events: Iterable[Event], prompt: bool) -> None:
 
     out = sys.stdout.buffer
     for event in events:
-        out.write(orjson.dumps(event.as_dict()) + b"\n")
+        line = orjson.dumps(event.as_dict())
+        # it writes what is beyond ASCII as it is, the 8-bit controls and what turns a line around among it
+        out.write((line if line.isascii() else json.dumps(event.as_dict()).encode()) + b"\n")
         if prompt:
             out.flush()
     out.flush()
@@ -195,6 +198,7 @@ def _write_table(events: Iterable[Event], wide: bool, prompt: bool) -> None:
     from nodeworthy.commands.log_view import table_lines
 
     for line in table_lines(events, wide):
+        # as `say` would print it (its cells are printable), without a flush for each of a million lines
         sys.stdout.write(line + "\n")
         if prompt:
             sys.stdout.flush()
@@ -229,7 +233,7 @@ def explain(code: str, output: str) -> None:
 
     data = built_in()
     document = _explained(code.strip().lower(), data)
-    print_document(document, output, schema="nodeworthy.log-code/1", text=lambda: _explain_text(document))
+    print_document(document, output, schema="nodeworthy.log-code/1", text=_explain_text)
 
 
 @log.command(epilog="Example: nodeworthy log rules -o wide")
@@ -288,22 +292,11 @@ def _explain_text(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _since(text: str | None) -> float | None:
-    if not text:
-        return None
-    if text[-1] in UNITS and text[:-1].isdigit():
-        return time.time() - int(text[:-1]) * UNITS[text[-1]]
-    return _moment(text, "--since", "use 2h, 90d, 2026-11-30 or 2026-11-30T17:00:00Z")
-
-
-def _moment(text: str, option: str, hint: str) -> float:
+def _moment(text: str, option: str) -> float:
     try:
-        if text.replace(".", "", 1).isdigit() and "-" not in text:
-            return float(text)
-        when = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise BadRequest(f"{option} {text}: not a time", hint=hint) from error
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+        return parse_time(text, now=time.time())
+    except BadRequest as error:
+        raise BadRequest(f"{option}: {error}", hint=error.hint) from error
 
 
 def _boot(text: str | None) -> float | None:
@@ -311,7 +304,7 @@ def _boot(text: str | None) -> float | None:
 
     if text == "this":
         return boot_time()
-    return None if text is None else _moment(text, "--boot", "use a time like 2026-11-30T08:00:00Z, or this")
+    return None if text is None else _moment(text, "--boot")
 
 
 def _zone(name: str | None) -> Any:

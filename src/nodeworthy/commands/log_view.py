@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from nodeworthy.cli.printable import printable
+
 if TYPE_CHECKING:
     from nodeworthy_node.log import Event
     from nodeworthy_node.log.scan import Tally
@@ -71,7 +73,8 @@ def table_lines(events: Iterable[Event], wide: bool) -> Iterator[str]:
 
 
 def _aligned(cells: list[str], last: str) -> str:
-    return "  ".join([*(cell.ljust(width) for cell, (_, width) in zip(cells, WIDTHS, strict=True)), last])
+    shown = [printable(cell).ljust(width) for cell, (_, width) in zip(cells, WIDTHS, strict=True)]
+    return "  ".join([*shown, printable(last)])
 
 
 def _when(event: Event) -> str:
@@ -126,7 +129,7 @@ class Watched:
         if now - self._shown >= PROGRESS_S:
             self._shown = now
             part = f" of {self._size / 1e6:.0f}" if self._done <= self._size else ""
-            click.echo(f"\r{self._name}: {self._done / 1e6:.0f}{part} MB ", err=True, nl=False)
+            click.echo(f"\r{printable(self._name)}: {self._done / 1e6:.0f}{part} MB ", err=True, nl=False)
         return data
 
 

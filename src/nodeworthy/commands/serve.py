@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from nodeworthy.cli.printable import printable, say
+
 
 @click.command(
     epilog="Example:  nodeworthy serve --config /etc/nodeworthy/nodeworthy.toml\n\n"
-    "Exit codes: 0 stopped as asked, 1 failed, 2 the configuration is wrong, 4 another instance serves this socket."
+    "Exit codes: 0 stopped as asked (with --once: all is well), 1 failed, 2 the configuration is wrong, "
+    "3 with --once: not well, 4 another instance serves this socket or store."
 )
 @click.option(
     "--config",
@@ -27,7 +31,8 @@ def serve(config_file: str | None, fleet: Path | None, once: bool) -> None:
 
     config, warnings = load(config_file)
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {printable(str(warning))}", err=True)
     if fleet is not None:
         config = config.model_copy(update={"fleet": fleet})
-    run(config, once=once)
+    if not run(config, once=once):
+        sys.exit(3)

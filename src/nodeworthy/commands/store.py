@@ -71,7 +71,7 @@ def backup(file: Path, force: bool, url: str, output: str) -> None:
         asdict(made),
         output,
         schema="nodeworthy.store-backup-made/1",
-        text=lambda: f"{made.path}: {sum(made.rows.values())} rows, up to ledger entry {made.sequence}",
+        text=lambda _: f"{made.path}: {sum(made.rows.values())} rows, up to ledger entry {made.sequence}",
     )
 
 
@@ -92,7 +92,7 @@ def restore(file: Path, force: bool, url: str, output: str) -> None:
         asdict(done),
         output,
         schema="nodeworthy.store-restored/1",
-        text=lambda: (
+        text=lambda _: (
             f"restored {sum(done.rows.values())} rows of {format_time(done.at)}, up to ledger entry {done.sequence}"
         ),
     )
@@ -109,7 +109,7 @@ def prune(older_than: str, url: str, output: str) -> None:
     with _opened(url) as opened:
         pruned = opened.prune(before, now=now)
 
-    def text() -> str:
+    def text(_: object) -> str:
         said = "\n".join(f"  {name:12} {count:>10}" for name, count in pruned.removed.items())
         return f"removed what ended before {format_time(before)}:\n{said}"
 
@@ -124,7 +124,7 @@ def info(url: str, output: str) -> None:
     with _opened(url) as opened:
         found = opened.info()
 
-    def text() -> str:
+    def text(_: object) -> str:
         size = "?" if found.size_bytes is None else f"{found.size_bytes / 1e6:.1f} MB"
         oldest = "none yet"
         if found.oldest is not None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodeworthy.decide.marks import MarkView
-from nodeworthy.decide.status import RESERVATION
 from nodeworthy.decide.would import intention
 from nodeworthy.model.finding import Evidence, Finding, Incident, Severity, Verdict
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
@@ -133,7 +132,7 @@ def _jobs_to_end(case: Case) -> Iterable[str]:
 
 
 def _clears_mark(case: Case) -> Iterable[str]:
-    if case.status.owner == RESERVATION:
+    if case.status.owner is not None and case.status.owner.kind is OwnerKind.RESERVATION:
         yield "the reservation ends, or is deleted by whoever made it"
     if case.mark is None or case.status.state is NodeState.UNKNOWN:
         return

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from nodeworthy.model.hold import Owner, OwnerKind
 from nodeworthy.model.reason import NO_REASON, ReasonCause, ReasonKind
-from nodeworthy.model.scheduler import BaseState, SchedulerNode
+from nodeworthy.model.scheduler import BaseState, SchedulerNode, SchedulerSnapshot
 
 SCHEDULER_NAME = "slurm"
 OUR_USER = "nodeworthy"  # that the unit serves as; without our text, somebody used our account
@@ -91,6 +91,15 @@ def classify(
         contradictory=_contradictory(node, said, reason),
         orphaned_because=_orphaned(node, said, at),
     )
+
+
+def read_marks(scheduler: SchedulerSnapshot | None, normalise: Normalise, now: float) -> dict[str, MarkView]:
+    """The marks of all nodes that have one. What Slurm's own daemons write is nobody's act, whoever they run as."""
+    if scheduler is None:
+        return {}
+    users = SYSTEM_USERS | scheduler.daemon_users
+    found = ((name, classify(node, normalise, now, users)) for name, node in scheduler.nodes.items())
+    return {name: mark for name, mark in found if mark is not None}
 
 
 def owner_of(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nodeworthy.model.hold import Owner, OwnerKind
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 
 OUT_FLAGS = frozenset({"DRAIN", "FAIL", "DOWN"})
 NEEDS_RESUME = frozenset({"DRAIN", "FAIL"})

@@ -18,7 +18,7 @@ from nodeworthy.model.scheduler import BaseState, SchedulerNode
 from nodeworthy.model.status import NodeState, NodeStatus
 
 SCHEDULER = Owner(OwnerKind.SCHEDULER, "slurm")
-RESERVATION = Owner(OwnerKind.PERSON, "reservation")  # somebody made it; its page says who
+NO_SCHEDULER = "no scheduler is configured"
 NOT_LISTED = "the scheduler does not list this node"
 ADVERSE = frozenset({Severity.ERROR, Severity.FATAL})
 POWER_FLAGS = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_UP"})
@@ -35,7 +35,8 @@ def statuses(
     """A status for every name. `no_scheduler` says why no node is listed, empty where the scheduler answers."""
     by_node: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        by_node[finding.component.node].append(finding)
+        if finding.component.owner_node is not None:
+            by_node[finding.component.owner_node].append(finding)
     return {
         name: status_of(
             name, nodes.get(name), marks.get(name), by_node.get(name, ()), blind.get(name, ""), no_scheduler
@@ -82,6 +83,10 @@ def status_of(
 ) -> NodeStatus:
     """`node` is None where the scheduler does not list it, or does not answer (`no_scheduler` says why).
     `blind` says why its telemetry is not seen."""
+    adverse = [f for f in findings if f.verdict is Verdict.TRUE and f.severity in ADVERSE]
+    if no_scheduler == NO_SCHEDULER:
+        told = "whether it takes work is not known: no scheduler is configured"
+        return _suspect(name, adverse) if adverse else NodeStatus(name, NodeState.UNKNOWN, told)
     if no_scheduler:
         return NodeStatus(name, NodeState.UNKNOWN, no_scheduler, next="mend the way to the scheduler first")
     if node is None:
@@ -90,16 +95,19 @@ def status_of(
     if state is not NodeState.SERVING:
         since = node.mark.at if node.mark and _by_mark(node) else None
         return NodeStatus(name, state, reason, owner, since, _next(state, owner, node))
-    adverse = [f for f in findings if f.verdict is Verdict.TRUE and f.severity in ADVERSE]
     if adverse:
-        worst = min(adverse, key=lambda f: (f.severity is not Severity.FATAL, f.since, f.key))
-        last_known = f" (last known: {worst.unknown.value} now)" if worst.unknown else ""
-        return NodeStatus(name, NodeState.SUSPECT, worst.summary + last_known, None, worst.since, worst.action)
+        return _suspect(name, adverse)
     if blind:
         hint = "see why it is not seen: its exporter, the way to it, or the node itself; nothing is held against it"
         return NodeStatus(name, NodeState.UNKNOWN, blind, next=hint)
     leftover = "find out whether its reason is left over, or the node should be out" if mark and mark.reason else ""
     return NodeStatus(name, NodeState.SERVING, "", next=leftover)
+
+
+def _suspect(name: str, adverse: Sequence[Finding]) -> NodeStatus:
+    worst = min(adverse, key=lambda f: (f.severity is not Severity.FATAL, f.since, f.key))
+    last_known = f" (last known: {worst.unknown.value} now)" if worst.unknown else ""
+    return NodeStatus(name, NodeState.SUSPECT, worst.summary + last_known, None, worst.since, worst.action)
 
 
 def still_dark(before: Mapping[str, NodeStatus]) -> dict[str, str]:
@@ -132,7 +140,11 @@ def _by_scheduler(node: SchedulerNode, mark: MarkView | None) -> tuple[NodeState
         return NodeState.OUT, text or f"{word}, no reason given", owner
     if node.has("MAINTENANCE") or node.has("RESERVED"):
         what = "maintenance reservation" if node.has("MAINTENANCE") else "reservation"
-        return NodeState.OUT, f"{what} {node.reservation or ''}".rstrip(), RESERVATION
+        return (
+            NodeState.OUT,
+            f"{what} {node.reservation or ''}".rstrip(),
+            Owner(OwnerKind.RESERVATION, node.reservation or ""),
+        )
     if not POWER_FLAGS.isdisjoint(node.flags):
         return (
             NodeState.OUT,
@@ -149,8 +161,6 @@ def _next(state: NodeState, owner: Owner | None, node: SchedulerNode) -> str:
         return "wait for its boot; Slurm calls it down when ResumeTimeout is over"
     if node.has("REBOOT_REQUESTED"):
         return "nothing for now: Slurm reboots it when its jobs have ended"
-    if owner == RESERVATION:
-        return f"see whose it is and when it ends: scontrol show reservation {node.reservation or ''}".rstrip()
     if state is NodeState.OUT and owner == SCHEDULER and not POWER_FLAGS.isdisjoint(node.flags):
         return "nothing: Slurm starts it when a job needs it"
     return "find out who asked for it" if owner is None else _ask(owner, node)
@@ -169,5 +179,7 @@ def _ask(owner: Owner, node: SchedulerNode) -> str:
             return f"see what {owner.name or 'the health program'} found"
         case OwnerKind.NODEWORTHY:
             return "see the hold"
+        case OwnerKind.RESERVATION:
+            return f"see whose it is and when it ends: scontrol show reservation {owner.name}".rstrip()
         case OwnerKind.SOMEONE:
             return "the slot says root, which proves nobody: ask around before you resume it"

@@ -10,7 +10,7 @@ import shlex
 from dataclasses import dataclass
 
 from nodeworthy.decide.marks import MarkView
-from nodeworthy.model.hold import Hold, HoldState, OwnerKind
+from nodeworthy.model.hold import Effect, Hold, HoldState, OwnerKind
 from nodeworthy.model.scheduler import SchedulerNode
 
 PREFIX = "nw:"
@@ -23,6 +23,10 @@ class Intention:
 
     verb: str
     sentence: str
+
+
+# the effects that a drain expresses; Slurm has no mark for the others
+DRAINS = frozenset({Effect.NO_NEW_WORK, Effect.EVICT})
 
 
 def mark_text(hold: Hold) -> str:
@@ -42,6 +46,10 @@ def intention(hold: Hold, node: SchedulerNode | None, mark: MarkView | None) -> 
         return Intention("hold", "nothing could be written: the scheduler is not seen, or does not list this node")
     if mark is not None and mark.owner.kind is OwnerKind.NODEWORTHY:
         return Intention("hold", "nothing would be written: a mark of ours is there already")
+    if hold.effect not in DRAINS:
+        return Intention(
+            "hold", f"nothing would be written: a drain would keep all work off, and this asks for {hold.effect}"
+        )
     if node.mark is not None:
         return Intention(
             "hold", f"nothing would be written: the node's one reason slot is taken ({node.mark.reason!r})"

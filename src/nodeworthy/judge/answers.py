@@ -7,7 +7,7 @@ so" nor "cannot be told", and is left out of both.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from nodeworthy.judge.explain import names_of
 from nodeworthy.judge.frames import Frames, Part, State
 from nodeworthy.judge.unknown import reason_at
 from nodeworthy.model.catalogue import Catalogue
-from nodeworthy.model.fact import CLASS_PREFIX, GPU, class_column
+from nodeworthy.model.fact import CLASS_PREFIX, GPU, NODE, class_column
 from nodeworthy.model.finding import UnknownReason
 from nodeworthy_node import conditions
 
@@ -157,6 +157,19 @@ def blind_nodes(frames: Frames, besides: Container[str] = ()) -> dict[str, str]:
         node: f"no telemetry of it now: {', '.join(sources)} {_BLIND[state]}"
         for node, _, state, sources in worst.filter(~pl.col("seen")).iter_rows()
     }
+
+
+def answering(frames: Frames, answers: Answers, blind: Collection[str]) -> Callable[[str], Collection[str]]:
+    """Check → the nodes of which it has an answer now; for a check of log lines, all that are not `blind`."""
+
+    def nodes(check: str) -> Collection[str]:
+        for kind, answer in answers.items():
+            if check in answer.columns:
+                known = frames.tables[kind].frame["node"].filter(answer[check].is_not_null())
+                return frozenset(known.unique())
+        return frozenset(frames.tables[NODE].frame["node"]) - frozenset(blind)
+
+    return nodes
 
 
 def _sight(part: Part) -> pl.Series:

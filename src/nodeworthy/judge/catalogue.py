@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,7 +22,8 @@ from nodeworthy.judge.catalogue_check import check_of
 from nodeworthy.judge.catalogue_entry import Entry
 from nodeworthy.judge.features import FUNCTIONS
 from nodeworthy.model.catalogue import Catalogue, Check, Expectation, Feature, Signal, SourceField
-from nodeworthy.model.fact import DTYPES, KINDS
+from nodeworthy.model.fact import DTYPES, KINDS, NODE
+from nodeworthy.model.scheduler import FIELDS, SOURCE
 from nodeworthy.model.toml_text import read_toml
 
 BUILT_IN = "built-in"
@@ -156,13 +157,15 @@ def _signal(entry: Entry) -> Signal | None:
     counter = entry.flag("counter")
     if counter and kind_of_value not in ("int", "float"):
         entry.problem("counter", "only a number can be a counter", 'set type = "int" or "float"')
+    fields = _fields(entry)
+    _scheduler_fields(entry, fields, kind, kind_of_value)
     result = Signal(
         name,
         kind,
         kind_of_value,
         entry.text("unit", required="unit" not in entry.row),
         entry.text("help"),
-        _fields(entry),
+        fields,
         counter,
         minimum,
         maximum,
@@ -171,6 +174,20 @@ def _signal(entry: Entry) -> Signal | None:
         entry.text("source"),
     )
     return result if entry.good else None
+
+
+def _scheduler_fields(entry: Entry, fields: Iterable[SourceField], kind: str, kind_of_value: str) -> None:
+    """The scheduler's fields are a closed list, unlike those of an exporter, so a slip is seen here."""
+    for given in fields:
+        if given.source != SOURCE:
+            continue
+        there = FIELDS.get(given.name)
+        if there is None:
+            entry.problem("fields", f"the scheduler has no {given.name!r}", "known are " + ", ".join(FIELDS))
+        elif kind != NODE:
+            entry.problem("fields", f"slurm:{given.name} is of nodes, not of a {kind}", 'set kind = "node"')
+        elif (there, kind_of_value) not in {(there, there), ("int", "float")}:
+            entry.problem("fields", f"slurm:{given.name} is {there}, not {kind_of_value}", f'set type = "{there}"')
 
 
 def _fields(entry: Entry) -> tuple[SourceField, ...]:

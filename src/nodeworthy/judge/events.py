@@ -2,7 +2,8 @@
 
 A line counts for a check when its kind, code and rule match, when it came by kernel transport (a tenant can
 write anything else, design law 14), when its host is a declared node, and when it belongs to the present boot:
-lines from before the boot are history (law 9). For a check that asks for a hold the line must also be read as
+lines from before the boot are history (law 9). Where the boot is not known, a line that was a day old when it was read
+may be history too, and so may a line without a time of its own: they explain and never hold. For a check that asks for a hold the line must also be read as
 error or fatal, and not as a symptom or as a program's doing: by-products never hold (law 4).
 
 A finding ends when the node has a newer boot, when a proof that began after the last line passed, or
@@ -25,6 +26,9 @@ from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Severity, 
 # The kernel's first lines are stamped by syslog when it starts, and the boot time that a scheduler or exporter reports
 # is computed from uptime and the clock before it was set: two minutes cover both.
 BOOT_SLACK_S: Final = 120.0
+# Logs are read as they grow. A line that was older than this when it was read is from a backlog, which may reach back
+# over a boot; a day passes what a collector that was away over night delivers late.
+BACKLOG_S: Final = 86400.0
 LONGEST_MESSAGE: Final = 500
 _HOLDING: Final = (Severity.ERROR.value, Severity.FATAL.value)
 _INNOCENT: Final = (Role.APPLICATION, Role.SYMPTOM)
@@ -70,6 +74,7 @@ def judge_events(
     checks = _by_kind(catalogue)
     heard = dict(previous.heard)
     for event in events:
+        event = event if event.read_at is not None else replace(event, read_at=now)
         for check in checks.get(event.kind, ()):
             if check.event is not None and _counts(check, check.event, event):
                 key = (check.id, _component(check, event))
@@ -80,7 +85,12 @@ def judge_events(
         left = _still_valid(lines, known, key[1], now, boots or {}, proofs or {}) if known else None
         if left is not None:
             kept[key] = left
-    findings = [_finding(catalogue.checks[name], ref, lines) for (name, ref), lines in kept.items()]
+    findings = []
+    for (name, ref), lines in kept.items():
+        check = catalogue.checks[name]
+        proving = _of_this_boot(lines, ref.node in (boots or {})) if check.effect else lines
+        if proving is not None:
+            findings.append(_finding(check, ref, proving))
     return EventJudgement(tuple(f for f in findings if f is not None), EventState(kept))
 
 
@@ -163,6 +173,18 @@ def _still_valid(
     if heard.first_at >= start:
         return heard
     lines = tuple(line for line in heard.lines if line.at >= start)
+    return replace(heard, total=len(lines), first_at=lines[0].at, lines=lines) if lines else None
+
+
+def _of_this_boot(heard: Heard, boot_known: bool) -> Heard | None:
+    """The lines that are surely of the present boot, which alone may ask for a hold; None where there is none."""
+    lines = tuple(
+        line
+        for line in heard.lines
+        if line.timed and (boot_known or line.read_at is None or line.read_at - line.at <= BACKLOG_S)
+    )
+    if len(lines) == len(heard.lines):
+        return heard
     return replace(heard, total=len(lines), first_at=lines[0].at, lines=lines) if lines else None
 
 

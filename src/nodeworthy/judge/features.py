@@ -6,7 +6,8 @@ after a restart the same method is fed the recorded history (`record.history`), 
 
 Counters become gains that survive resets. When a counter falls, what it shows now was gained since the
 reset, unless the next sample is back at the old height: then it was a flicker (some exporters print 0 for "not
-available") and nothing was gained. So a fall is counted one sample later. A GPU whose UUID changed is another GPU
+available") and nothing was gained. So a fall is counted one sample later, and a sample is what a source looked at
+anew (`judge.looks`): a scrape that several turns read is one. A GPU whose UUID changed is another GPU
 and starts clean. A gap longer than the window gains nothing: nobody knows when it happened.
 
 A feature is unknown while its signal is unknown now, so silence never keeps an old window alive. An increase, a
@@ -23,7 +24,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from nodeworthy.judge.frames import Frames, Table
+from nodeworthy.judge.frames import FUTURE_TOLERANCE_S, Frames, Table
+from nodeworthy.judge.looks import looked
 from nodeworthy.model.catalogue import Catalogue, Feature
 
 FUNCTIONS: Final = ("increase", "rate", "rate_per_minute", "changes", "minimum", "maximum", "mean")
@@ -53,6 +55,16 @@ class _Memory:
         return cls(*(np.full(rows, np.nan) for _ in range(4)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What was seen anew of a signal, NaN elsewhere: its value, when, since how long, and a counter's gain."""
+
+    value: Numbers
+    at: Numbers
+    gap: Numbers
+    gain: Numbers
+
+
 @dataclass
 class _Window:
     """The buckets of one feature: `what` by its function, `seconds` for which the signal was known."""
@@ -71,7 +83,10 @@ class _Window:
     def turn(self, now: float) -> int:
         """The bucket of `now`, emptied if it is new."""
         slot = int(now // (self.feature.window_s / BUCKETS))
-        if self.slot is not None:
+        if self.slot is not None and slot < self.slot:  # the clock was set back: what was just gained stays just gained
+            for rows in (self.what, self.seconds):
+                rows[:] = np.roll(rows, slot - self.slot, axis=0)
+        elif self.slot is not None:
             for new in range(self.slot + 1, slot + 1)[-(BUCKETS + 1) :]:
                 self.what[new % (BUCKETS + 1)] = _START.get(self.feature.function, 0.0)
                 self.seconds[new % (BUCKETS + 1)] = 0.0
@@ -125,34 +140,36 @@ class Windows:
         return max((f.window_s for f in self.catalogue.features.values()), default=0.0)
 
     def update(self, frames: Frames) -> Frames:
-        """Take the values of one turn; the frames with a column per feature. A clock that went back adds nothing."""
-        ahead = self._at is None or frames.at > self._at
-        columns = {kind: self._update(kind, table, frames, ahead) for kind, table in frames.tables.items()}
-        if ahead:
-            self._at = frames.at
+        """Take the values of one turn; the frames with a column per feature. What was not seen anew adds nothing."""
+        if self._at is not None and frames.at < self._at:
+            self._step_back(frames.at, self._at - frames.at)
+        columns = {kind: self._update(kind, table, frames) for kind, table in frames.tables.items()}
+        self._at = frames.at
         self._revision = frames.fleet_revision
         return frames.with_features({kind: frame for kind, frame in columns.items() if frame.width})
 
-    def _update(self, kind: str, table: Table, frames: Frames, ahead: bool) -> pl.DataFrame:
+    def _step_back(self, now: float, by: float) -> None:
+        """The clock was set back: nothing would be newer than the last samples until it is there again."""
+        for kind in self._kinds.values():
+            for memory in kind.memory.values():
+                memory.at = np.where(memory.at > now + FUTURE_TOLERANCE_S, memory.at - by, memory.at)
+
+    def _update(self, kind: str, table: Table, frames: Frames) -> pl.DataFrame:
         features = [f for f in self.catalogue.features.values() if f.kind == kind]
         if not features:
             return pl.DataFrame()
         known = self._rows(kind, table, features, frames.fleet_revision)
         _start_clean(known, table.frame)
         values = {name: _numbers(table.frame[name]) for name in known.memory}
+        samples = {name: _sample(known.memory[name], table, name, value, frames.at) for name, value in values.items()}
         columns: list[pl.Series] = []
-        gaps = {name: frames.at - memory.at for name, memory in known.memory.items()}
-        gains = {name: _gain(known.memory[name], value) for name, value in values.items()} if ahead else {}
         for feature in features:
-            window, value = known.windows[feature.id], values[feature.signal]
-            if ahead:
-                before = known.memory[feature.signal].value
-                _fill(window, frames.at, value, before, gains[feature.signal], gaps[feature.signal])
-            answer = np.where(np.isnan(value), np.nan, window.result())
+            window, before = known.windows[feature.id], known.memory[feature.signal].value
+            _fill(window, frames.at, before, samples[feature.signal])
+            answer = np.where(np.isnan(values[feature.signal]), np.nan, window.result())
             columns.append(pl.Series(feature.id, answer).fill_nan(None))
-        if ahead:
-            for name, value in values.items():
-                _remember(known.memory[name], value, frames.at)
+        for name, sample in samples.items():
+            _remember(known.memory[name], sample)
         return pl.DataFrame(columns)
 
     def _rows(self, kind: str, table: Table, features: list[Feature], revision: str) -> _Kind:
@@ -213,6 +230,14 @@ def _numbers(column: pl.Series) -> Numbers:
     return column.cast(pl.Float64).to_numpy().astype(np.float64, copy=False)
 
 
+def _sample(memory: _Memory, table: Table, signal: str, value: Numbers, now: float) -> _Sample:
+    """The values that were seen after the last ones, and what they are against those."""
+    times = looked(table, signal)
+    at = np.full(len(value), now) if times is None else times
+    value = np.where(at <= memory.at, np.nan, value)
+    return _Sample(value, at, at - memory.at, _gain(memory, value))
+
+
 def _gain(memory: _Memory, value: Numbers) -> Numbers:
     """What a counter gained since its last known value; NaN where either is unknown."""
     gain = value - memory.value
@@ -225,14 +250,15 @@ def _gain(memory: _Memory, value: Numbers) -> Numbers:
     return np.where(fell, 0.0, gain)
 
 
-def _fill(window: _Window, now: float, value: Numbers, before: Numbers, gain: Numbers, gap: Numbers) -> None:
+def _fill(window: _Window, now: float, before: Numbers, sample: _Sample) -> None:
     """Put one sample into the bucket of now."""
     slot = window.turn(now)
     function = window.feature.function
+    value, gap = sample.value, sample.gap
     usable = ~np.isnan(value) & ~np.isnan(before) & (gap > 0) & (gap <= window.feature.window_s)
     what = window.what[slot]
     if function in _COUNTERS:
-        what += np.where(usable, gain, 0.0).astype(np.float32)
+        what += np.where(usable, sample.gain, 0.0).astype(np.float32)
     elif function == "changes":
         what += (usable & (value != before)).astype(np.float32)
     elif function == "mean":
@@ -244,7 +270,7 @@ def _fill(window: _Window, now: float, value: Numbers, before: Numbers, gain: Nu
     window.seconds[slot] += np.where(usable, gap, 0.0).astype(np.float32)
 
 
-def _remember(memory: _Memory, value: Numbers, now: float) -> None:
-    known = ~np.isnan(value)
-    memory.value = np.where(known, value, memory.value)
-    memory.at = np.where(known, now, memory.at)
+def _remember(memory: _Memory, sample: _Sample) -> None:
+    known = ~np.isnan(sample.value)
+    memory.value = np.where(known, sample.value, memory.value)
+    memory.at = np.where(known, sample.at, memory.at)

@@ -5,7 +5,8 @@ Columns are the signals and features of the catalogue, `class.*` for what is exp
 
 Several sources may give one signal. Within a source the newest row wins; between sources the one that the
 signal names first in the catalogue wins, and another fills in only where the first is unknown. A value whose
-row was seen longer ago than the signal's `max_age_s`, or in the future, is unknown. Why a row of a source
+row was seen longer ago than the signal's `max_age_s` (or, of a source that is asked more seldom, than it may take), or
+in the future, is unknown. Why a row of a source
 is unknown is kept per (source, row) as a small number (`State`), so that each check can say why it cannot tell.
 """
 
@@ -18,11 +19,12 @@ from typing import Final, Protocol
 
 import polars as pl
 
+from nodeworthy.errors import BadRequest
 from nodeworthy.judge.clean import guard
 from nodeworthy.model.catalogue import Catalogue, Signal
 from nodeworthy.model.fact import DTYPES, GPU, KEY_COLUMNS, KINDS, NIC, NODE, class_column, seen_column
 from nodeworthy.model.finding import UnknownReason
-from nodeworthy.model.fleet import Fleet, NodeClass
+from nodeworthy.model.fleet import MOST_PARTS, Fleet, NodeClass
 from nodeworthy.model.nodeset import unfold
 
 # Clocks of hosts in one site differ by less than a second with any time service; a scrape may stamp at its end.
@@ -184,7 +186,12 @@ def _indexes(node_class: NodeClass, kind: str) -> tuple[str, ...]:
     nics = node_class.expect.get("nics")
     if kind != NIC or nics is None or isinstance(nics, bool):
         return ()
-    return unfold(nics) if isinstance(nics, str) else tuple(str(i) for i in range(int(nics)))
+    if isinstance(nics, str):
+        try:
+            return unfold(nics)
+        except BadRequest:  # the fleet file refuses it; a recorded fleet that has it must not stop the turn
+            return ()
+    return tuple(str(i) for i in range(int(nics))) if 0 <= nics <= MOST_PARTS else ()
 
 
 def build(
@@ -194,16 +201,21 @@ def build(
     now: float,
     *,
     down: Mapping[str, str] | None = None,
+    patience: Mapping[str, float] | None = None,
 ) -> Frames:
     """The frames at `now` from what the sources said, oldest reading first.
 
     `down`: source → why it could not be read this time. A source that is down and has no reading at all is
-    still named, so that what depends on it is unknown for that reason.
+    still named, so that what depends on it is unknown for that reason. `patience`: source → for how many seconds its last
+    word stands at least, because it is not asked more often.
     """
     by_source: dict[str, list[Reading]] = {name: [] for name in down or {}}
     for reading in readings:
         by_source.setdefault(reading.source, []).append(reading)
-    tables = {kind: _table(rows, kind, catalogue, by_source, now, down or {}) for kind, rows in declare(fleet).items()}
+    tables = {
+        kind: _table(rows, kind, catalogue, by_source, now, down or {}, patience or {})
+        for kind, rows in declare(fleet).items()
+    }
     notes = {
         source: SourceNote(
             (down or {}).get(source, ""),
@@ -253,13 +265,15 @@ def _table(
     by_source: Mapping[str, Sequence[Reading]],
     now: float,
     down: Mapping[str, str],
+    patience: Mapping[str, float],
 ) -> Table:
     signals = {s.id: s for s in catalogue.signals.values() if s.kind == kind}
     parts: dict[str, Part] = {}
     for source, readings in by_source.items():
         frames = [r.frames[kind] for r in readings if kind in r.frames]
         if frames or source in down:
-            parts[source] = _part(rows, _usable(frames), signals, now, source in down)
+            patient = _patient(signals, patience.get(source, 0.0))
+            parts[source] = _part(rows, _usable(frames), patient, now, source in down)
     suppliers: dict[str, tuple[str, ...]] = {}
     columns: list[pl.Series] = []
     for name, signal in signals.items():
@@ -271,6 +285,13 @@ def _table(
             columns.append(pl.Series(name, dtype=getattr(pl, DTYPES[signal.type])).clear(rows.height))
     seen = [part.seen.alias(seen_column(source)) for source, part in parts.items()]
     return Table(rows.hstack([*columns, *seen]), parts, suppliers)
+
+
+def _patient(signals: Mapping[str, Signal], least_s: float) -> Mapping[str, Signal]:
+    """The signals, none of which ages faster than that."""
+    if all(s.max_age_s >= least_s for s in signals.values()):
+        return signals
+    return {name: replace(s, max_age_s=max(s.max_age_s, least_s)) for name, s in signals.items()}
 
 
 def _by_priority(signal: Signal, sources: Sequence[str]) -> tuple[str, ...]:

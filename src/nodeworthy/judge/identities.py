@@ -1,4 +1,5 @@
-"""Doubts about who is who, as findings: declared conflicts, and names that a source says and nobody declares."""
+"""Doubts about who is who, as findings: declared conflicts, names that a source says and nobody declares, and GPUs that
+are seen where they cannot be."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Protocol
 
+from nodeworthy.judge.frames import Frames
+from nodeworthy.judge.sightings import gpu_doubts
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.identity import Doubt, NameKind, Resolver
 
@@ -30,11 +33,18 @@ MOST = 50  # names of one source that become findings of their own; the source's
 
 
 def identity_findings(
-    resolver: Resolver, met: Iterable[Doubt], sources: Iterable[Speaker], previous: Mapping[str, Finding], now: float
+    resolver: Resolver,
+    met: Iterable[Doubt],
+    sources: Iterable[Speaker],
+    previous: Mapping[str, Finding],
+    now: float,
+    frames: Frames | None = None,
 ) -> list[Finding]:
-    """One finding a doubt, `MOST` at most of each source and of those `met` in the scheduler (a fleet file of another
-    cluster makes every name strange). They blame no node and hold nothing."""
+    """One finding a doubt, `MOST` at most of each source, of those `met` in the scheduler (a fleet file of another
+    cluster makes every name strange) and of those that `frames` show. They blame no node and hold nothing."""
     doubts = [*resolver.doubts(), *islice(met, MOST)]
+    if frames is not None:
+        doubts += gpu_doubts(frames)[:MOST]
     for source in sources:
         kind = NAME_KINDS.get(source.kind)
         if kind is not None and source.unknown_names:

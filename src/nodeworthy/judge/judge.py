@@ -9,7 +9,8 @@ unknown. Everything after that touches only what is not well:
     unknown  –             waits, time stops          stays as last known, marked unknown since …
 
 So a row at rest has no state, what is unknown neither opens nor closes a finding, and time that nobody
-looked does not count towards `for_s` or `clear_s`. A finding that opened often in an hour says so
+looked does not count towards `for_s` or `clear_s`: they are counted by when the inputs were seen (`judge.looks`), so
+one sample that is judged in many turns is one look. A finding that opened often in an hour says so
 (flapping). Unknown answers are not objects: they are counted per (check, reason, source).
 
 A check that cannot be evaluated is our error: its answers are unknown ("check failed") and one finding names
@@ -26,12 +27,13 @@ import polars as pl
 
 from nodeworthy.judge import explain
 from nodeworthy.judge.compile import compile_condition
-from nodeworthy.judge.debounce import Answer, RowState, step
+from nodeworthy.judge.debounce import Answer, RowState, moves, step
 from nodeworthy.judge.frames import Frames, Table
+from nodeworthy.judge.looks import last_looks
 from nodeworthy.judge.sources import CHECK as SOURCE_CHECK
 from nodeworthy.judge.sources import source_findings
 from nodeworthy.judge.unknown import UnknownGroup, reason_at, unknown_groups
-from nodeworthy.model.catalogue import Catalogue, Check
+from nodeworthy.model.catalogue import Catalogue, Check, Feature
 from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Locality, Severity, UnknownReason, Verdict
 from nodeworthy_node import conditions
 
@@ -85,15 +87,14 @@ def judge(catalogue: Catalogue, frames: Frames, previous: JudgeState, now: float
             if check.id in broken:
                 failures[check.id] = before.failures.get(check.id, now)
                 findings.append(_failed(check, failures[check.id], broken[check.id]))
-            turn = _Turn(check, table, column, now, blind_s, check.id in broken)
+            turn = _Turn(check, table, column, catalogue.features, now, blind_s, check.id in broken)
             rows_now, found = turn.run(before.rows.get(check.id, {}))
             if rows_now:
                 rows[check.id] = rows_now
             findings += found
             unknown += unknown_groups(check, table, column, failed=check.id in broken)
     sources = source_findings(frames, before.sources, now)
-    keys = {kind: table.frame.select("node", "index") for kind, table in frames.tables.items()}
-    state = JudgeState(now, frames.fleet_revision, rows, sources, failures, keys)
+    state = JudgeState(now, frames.fleet_revision, rows, sources, failures, _keys(frames))
     return Judgement((*findings, *sources.values()), state, tuple(unknown), kept)
 
 
@@ -126,7 +127,12 @@ def resume(catalogue: Catalogue, frames: Frames, findings: Iterable[Finding]) ->
             )
             rows.setdefault(check.id, {})[row] = state
     sources = {f.component.node: f for f in found_before if f.check == SOURCE_CHECK}
-    return JudgeState(fleet_revision=frames.fleet_revision, rows=rows, sources=sources)
+    return JudgeState(fleet_revision=frames.fleet_revision, rows=rows, sources=sources, keys=_keys(frames))
+
+
+def _keys(frames: Frames) -> dict[str, pl.DataFrame]:
+    """Which component each row number of the state is."""
+    return {kind: table.frame.select("node", "index") for kind, table in frames.tables.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +142,7 @@ class _Turn:
     check: Check
     table: Table
     column: pl.Series
+    features: Mapping[str, Feature]
     now: float
     blind_s: float
     failed: bool
@@ -148,8 +155,13 @@ class _Turn:
             answers.update(zip(others, self.column.gather(others).to_list(), strict=True))
         after: dict[int, RowState] = {}
         opening: list[int] = []
+        check, looks = (
+            self.check,
+            self._looks([row for row, answer in answers.items() if moves(before.get(row), answer)]),
+        )
         for row, answer in answers.items():
-            state = step(before.get(row), answer, self.check.for_s, self.check.clear_s, self.now, self.blind_s)
+            looked = looks.get(row, self.now)
+            state = step(before.get(row), answer, check.for_s, check.clear_s, self.now, looked, self.blind_s)
             if state is None:
                 continue
             after[row] = state
@@ -158,6 +170,13 @@ class _Turn:
         for row, finding in zip(opening, self._open(opening, after), strict=True):
             after[row] = replace(after[row], finding=finding)
         return after, self._standing(after)
+
+    def _looks(self, rows: list[int]) -> dict[int, float]:
+        """When the answer of each of the rows was looked at."""
+        if not rows:
+            return {}
+        names = explain.names_of(self.check.condition or "")
+        return dict(zip(rows, last_looks(self.table, names, self.features, rows, self.now), strict=True))
 
     def _open(self, rows: list[int], states: Mapping[int, RowState]) -> list[Finding]:
         if not rows:

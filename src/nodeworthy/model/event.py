@@ -20,7 +20,10 @@ class LogEvent:
     """A classified log line. `component` is as the line names it (a PCI address, a link, a disk).
 
     `trusted` is true when the line came by kernel transport and so cannot be forged by a tenant.
-    `node` is the resolved node name, or None where the host is not known to the fleet.
+    `node` is the resolved node name, or None where the host is not known to the fleet. `more`: how many further lines
+    that say the same of the same component in the same minute it stands for, which were not kept one by one. `read_at`:
+    when it was read, None where nobody kept that. `timed` is false where `at` is only when it was read: the line has no
+    time of its own, or an impossible one, and may be much older.
     """
 
     at: float
@@ -38,3 +41,6 @@ class LogEvent:
     node: str | None = None
     gpu: int | None = None
     source: str = ""
+    more: int = 0
+    read_at: float | None = None
+    timed: bool = True

@@ -73,6 +73,11 @@ class ComponentRef:
         """Whether this is a node or a part of one."""
         return self.kind == "node" or bool(self.node and self.index)
 
+    @property
+    def owner_node(self) -> str | None:
+        """The node that this is, or is a part of; None for what is no part of a node, whatever it is called."""
+        return self.node if self.of_node else None
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

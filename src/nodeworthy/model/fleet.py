@@ -15,6 +15,8 @@ from typing import Any
 
 Expectation = float | int | str | bool
 
+MOST_PARTS = 256  # GPUs or network ports in one node: more are a slip, and would be as many rows in every turn
+
 
 @dataclass(frozen=True)
 class NodeClass:

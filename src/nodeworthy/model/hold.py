@@ -30,6 +30,7 @@ class OwnerKind(StrEnum):
     SCHEDULER = "scheduler"
     HEALTH_PROGRAM = "health program"
     NODEWORTHY = "nodeworthy"
+    RESERVATION = "reservation"  # somebody made it; its own page says who and until when
     SOMEONE = "someone"  # the slot says root or nothing: it proves nobody
 
 

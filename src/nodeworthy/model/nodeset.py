@@ -48,7 +48,8 @@ def _parse(text: str) -> Any:
         raise BadRequest(f"not a node set: {text[:80]!r} stands for more than {LIMIT:,} names", hint=_HINT)
     try:
         return NodeSet(text, autostep=None, resolver=RESOLVER_NOGROUP)
-    except (NodeSetException, RangeSetException, ValueError) as error:
+    except (NodeSetException, RangeSetException, ValueError, AssertionError) as error:
+        # ClusterShell asserts that a range is no larger than 10⁹; digits after a bracket, n[1-2]999999999, make one
         reason = str(error)[:200]  # ClusterShell repeats the text, which may be a million characters long
         raise BadRequest(f"not a node set: {text[:80]!r}: {reason}", hint=_HINT) from error
 

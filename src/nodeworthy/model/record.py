@@ -30,7 +30,7 @@ class Page(Generic[Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class Transition:
     """A node's scheduler state from `at` on, until the next one. Recorded only when something changed."""
 
     node: str
@@ -88,7 +88,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     closed: tuple[str, ...] = ()
     holds: tuple[Hold, ...] = ()
-    states: tuple[NodeState, ...] = ()
+    states: tuple[Transition, ...] = ()
     boots: tuple[Boot, ...] = ()
     sources: tuple[SourceState, ...] = ()
     events: tuple[LogEvent, ...] = ()
@@ -101,7 +101,7 @@ class Memory:
 
     findings: Mapping[str, Finding]
     holds: Mapping[str, Hold]
-    states: Mapping[str, NodeState]
+    states: Mapping[str, Transition]
     boots: Mapping[str, Boot]
     sources: Mapping[str, SourceState]
     cursors: Mapping[str, Cursor]

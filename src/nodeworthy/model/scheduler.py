@@ -6,8 +6,28 @@ both (`SchedulerNode.drained`, `.draining`), never read from one string. Times a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+SOURCE: Final = "slurm"  # as whose the catalogue names the scheduler's fields
+
+# what a signal of the catalogue may read of a node (`slurm:NAME`), and its type there
+FIELDS: Final[Mapping[str, str]] = {
+    "cpus": "int",
+    "memory_mb": "int",
+    "sockets": "int",
+    "gpus": "int",
+    "gpus_used": "int",
+    "gpu_type": "str",
+    "reservation": "str",
+    "address": "str",
+    "hostname": "str",
+    "version": "str",
+    "boot_at": "float",
+    "slurmd_start_at": "float",
+}
 
 
 class BaseState(StrEnum):
@@ -140,3 +160,4 @@ class SchedulerSnapshot:
     partitions: tuple[Partition, ...] = ()
     topology: tuple[TopologyUnit, ...] = ()
     problems: tuple[str, ...] = field(default=())  # parts that could not be read, in words
+    daemon_users: frozenset[str] = frozenset()  # whom its daemons run as: what they write is nobody's act

@@ -21,7 +21,7 @@ from nodeworthy.observe.snapshot import Snapshot, SourceReading
 from nodeworthy.ports import Clock, EventLog, Scheduler, Telemetry, TelemetryBatch
 
 Answer = TypeVar("Answer")
-Heard = tuple[Sequence[LogEvent], Mapping[str, object], tuple[str, ...]]
+Heard = tuple[Sequence[LogEvent], Mapping[str, object], tuple[str, ...], tuple[str, ...]]
 HARD_LIMIT_S = 120.0
 
 Beat = Callable[[str], None]
@@ -70,9 +70,9 @@ class Observers:
                 self._failed(name, "not read on: too many of its lines wait for a turn")
                 self.beat(name)
             elif (heard := await self._ask(name, lambda: _lines(port))) is not None:
-                events, self.snapshot.cursors[name], strangers = heard
+                events, self.snapshot.cursors[name], problems, strangers = heard
                 self.snapshot.events.extend(events)
-                self._note(name, (), strangers)
+                self._note(name, problems, strangers)
                 if events:
                     self.wake()
             await self.clock.sleep(interval_s)
@@ -146,8 +146,9 @@ async def _batch(port: Telemetry) -> TelemetryBatch:
 
 
 async def _lines(port: EventLog) -> Heard:
-    """The new events, the cursor behind them, and the hosts that nobody declares: all or nothing."""
+    """The new events, the cursor behind them, what could not be read, and the hosts that nobody declares: all or nothing."""
     events: object = await port.read()
     if not isinstance(events, Sequence) or not all(isinstance(event, LogEvent) for event in events):
         raise Garbled(f"the log's adapter answered with a {type(events).__name__} and not with events")
-    return events, port.cursor(), tuple(getattr(port, "unknown_names", ()))
+    said = tuple(getattr(port, "problems", ())), tuple(getattr(port, "unknown_names", ()))
+    return events, port.cursor(), *said

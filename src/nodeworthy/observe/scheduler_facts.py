@@ -8,14 +8,13 @@ import polars as pl
 
 from nodeworthy.model.catalogue import Signal
 from nodeworthy.model.fact import DTYPES, NODE
-from nodeworthy.model.scheduler import SchedulerSnapshot
+from nodeworthy.model.scheduler import SOURCE, SchedulerSnapshot
 from nodeworthy.ports import TelemetryBatch
-
-SOURCE = "slurm"
 
 
 def facts_of(snapshot: SchedulerSnapshot, signals: Iterable[Signal]) -> TelemetryBatch:
-    """One row a node; a signal's field `slurm:NAME` is the attribute NAME of `model.scheduler.SchedulerNode`."""
+    """One row a node; a signal's field `slurm:NAME` is the attribute NAME of
+    `model.scheduler.SchedulerNode`, one of its `FIELDS`: the catalogue lets no other pass."""
     columns: dict[str, pl.Series] = {
         "node": pl.Series(list(snapshot.nodes), dtype=pl.String),
         "index": pl.repeat("", len(snapshot.nodes), dtype=pl.String, eager=True),

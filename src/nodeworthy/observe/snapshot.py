@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nodeworthy.decide.status import NO_SCHEDULER
 from nodeworthy.model.event import LogEvent
 from nodeworthy.model.identity import Doubt
 from nodeworthy.model.scheduler import SchedulerSnapshot
@@ -33,6 +34,11 @@ class SourceReading:
     problem: str = ""
     notes: tuple[str, ...] = ()
     unknown_names: tuple[str, ...] = ()
+
+    @property
+    def sees_nodes(self) -> bool:
+        """Whether nodes are unknown without it; a log that is silent darkens none."""
+        return self.kind == SCHEDULER or self.kind in TELEMETRY
 
     @property
     def limit_s(self) -> float:
@@ -78,7 +84,7 @@ class Seen:
         """Why the scheduler is not seen now, in words; empty where it is."""
         reading = next((s for s in self.sources.values() if s.kind == SCHEDULER), None)
         if reading is None:
-            return "no scheduler is configured"
+            return NO_SCHEDULER
         if self.scheduler is None or reading.lost(now):
             return f"the scheduler is not seen: {reading.why}"
         return ""
@@ -101,7 +107,6 @@ class Seen:
 
 
 SCHEDULER = "scheduler"
-LOG = "log"
 TELEMETRY = frozenset({"exporter", "prometheus"})
 MOST_EVENTS = 100_000  # some 60 MB, and what one turn judges and records in seconds
 

@@ -16,13 +16,14 @@ from nodeworthy.model.event import LogEvent
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.record import Outcome
 from nodeworthy.record import rows, tables
+from nodeworthy.record.thinning import thinned
 
 _CHUNK: Final = 500  # keys in one IN (…); SQLite before 3.32 takes at most 999 variables
 
 
 def keep(connection: sa.Connection, outcome: Outcome) -> list[Entry]:
     """Keep all of an outcome; the entries with their sequences."""
-    events = _not_kept_yet(connection, outcome)
+    events = thinned(connection, _not_kept_yet(connection, outcome))
     _close(connection, outcome.closed, outcome.at)
     _put_open(connection, tables.findings, [rows.from_finding(f) for f in outcome.findings])
     _put_open(connection, tables.holds, [rows.from_hold(h) for h in outcome.holds])

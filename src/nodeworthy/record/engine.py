@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from nodeworthy.errors import BadRequest, Broken, Garbled, NodeworthyError, Refused, TimedOut, Unreachable
+from nodeworthy.model.secrets import redacted
 from nodeworthy.record.tables import dump_json, load_json
 
 LOCK_WAIT_S: Final = 10  # a writer waits this long for another; a turn commits in well under a second
@@ -43,7 +44,12 @@ def parse_url(text: str) -> sa.URL:
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database not in ("", ":memory:", None):
         return url
-    raise BadRequest(f"not a store: {url.render_as_string(hide_password=True)}", hint=_HINT)
+    raise BadRequest(f"not a store: {shown(url)}", hint=_HINT)
+
+
+def shown(url: sa.URL) -> str:
+    """The URL as it may be told: without the password, also where libpq takes it as a parameter."""
+    return redacted(url.render_as_string(hide_password=True))
 
 
 def make_engine(url: sa.URL) -> sa.Engine:
@@ -132,7 +138,7 @@ def translated(url: sa.URL) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise _translate(error, url.render_as_string(hide_password=True)) from error
+        raise _translate(error, shown(url)) from error
 
 
 def _translate(error: SQLAlchemyError, name: str) -> NodeworthyError:

@@ -1,6 +1,7 @@
 """The bounded history of signals, as Parquet segments: for windows after a restart, trends and looking back.
 
-One row per component and sample, one column per signal that some feature needs. Samples gather in memory and are
+One row per component and sample, one column per signal that some feature needs; null also where the source has not
+looked again since the sample before, for then there is no new sample. Samples gather in memory and are
 written as a segment `KIND-START-END.parquet` every `segment_s`, to a temporary name first and then renamed, so a
 segment is whole or not there. A crash loses at most the samples of one segment. Segments are removed when
 they are older than `keep_s`, and the oldest ones when all together are larger than `keep_bytes`. A segment
@@ -23,12 +24,14 @@ import polars as pl
 
 from nodeworthy.judge.features import IDENTITY, Windows
 from nodeworthy.judge.frames import Frames, Table
+from nodeworthy.judge.looks import Times, looked
 from nodeworthy.model.fact import KEY_COLUMNS
 
 _NAME: Final = re.compile(r"([a-z]+)-(\d+)-(\d+)\.parquet")
 # A sample is replayed when it is this share of its age away from the one before: recent windows get every sample,
 # long ones fifty, and counters lose nothing by it because they are cumulative.
 _SPACING: Final = 1 / 50
+_UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class History:
     _waiting: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _started: float | None = None
     _last: float | None = None
+    _revision: str = ""
+    _damaged: set[Path] = field(default_factory=set)
+    _looked: dict[tuple[str, str], Times] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -61,21 +67,40 @@ class History:
             left_over.unlink(missing_ok=True)
 
     def append(self, frames: Frames) -> None:
-        """Keep one sample; writes a segment when it is time. A sample too close to the last, or before it, is dropped."""
-        if self._last is not None and frames.at - self._last < self.every_s:
+        """Keep one sample; writes a segment when it is time, and when the clock was set back. One too close is dropped."""
+        if self._last is not None and abs(frames.at - self._last) < self.every_s:
             return
+        if self._last is not None and frames.at < self._last:
+            self.flush()
+        if frames.fleet_revision != self._revision:
+            self._revision, self._looked = frames.fleet_revision, {}
         self._last = frames.at
         self._started = frames.at if self._started is None else self._started
         for kind, names in self.signals.items():
             table = frames.tables.get(kind)
             if table is None or table.frame.is_empty():
                 continue
-            columns = [n for n in (*KEY_COLUMNS, IDENTITY, *names) if n in table.frame.columns]
-            sample = table.frame.select(columns).with_columns(pl.lit(frames.at).alias("at"))
+            columns = [n for n in (*KEY_COLUMNS, IDENTITY) if n in table.frame.columns]
+            new = [
+                self._anew(kind, n, table) for n in dict.fromkeys(names) if n in table.frame.columns and n != IDENTITY
+            ]
+            sample = table.frame.select(columns).with_columns(*new, pl.lit(frames.at).alias("at"))
             self._waiting.setdefault(kind, []).append(sample)
         if frames.at - self._started >= self.segment_s:
             self.flush()
             self.prune(frames.at)
+
+    def _anew(self, kind: str, signal: str, table: Table) -> pl.Series:
+        """The values of a signal that were looked at since the last sample."""
+        column, times = table.frame[signal], looked(table, signal)
+        if times is None:
+            return column
+        before = self._looked.get((kind, signal))
+        self._looked[kind, signal] = times
+        again = None if before is None else times == before
+        if again is None or not again.any():
+            return column
+        return pl.select(pl.when(pl.lit(pl.Series(~again))).then(pl.lit(column))).to_series().alias(signal)
 
     def flush(self) -> None:
         """Write what is in memory (also to be called at a clean stop)."""
@@ -131,17 +156,43 @@ class History:
 
     def _readable(self, kind: str) -> Iterator[Segment]:
         for segment in self.segments(kind):
+            if segment.path in self._damaged:
+                continue
             try:
                 schema = pl.read_parquet_schema(segment.path)
-            except (pl.exceptions.PolarsError, OSError) as error:
-                problem = (
-                    f"history segment {segment.path.name} cannot be read and is left out: {str(error).splitlines()[0]}"
-                )
-                if problem not in self.problems:
-                    self.problems.append(problem)
+            except _UNREADABLE as error:
+                self._put_aside(segment, str(error))
                 continue
-            if {*KEY_COLUMNS, "at"} <= set(schema):
+            odd = [name for name, dtype in schema.items() if not self._expected(kind, name, dtype)]
+            if odd:
+                self._put_aside(segment, f"{', '.join(odd)} is of another type")
+            elif {*KEY_COLUMNS, "at"} <= set(schema):
                 yield segment
+
+    def _expected(self, kind: str, name: str, dtype: pl.DataType) -> bool:
+        if dtype == pl.Null:
+            return True
+        if name in (*KEY_COLUMNS, IDENTITY):
+            return dtype == pl.String
+        return name not in (*self.signals.get(kind, ()), "at") or dtype.is_numeric() or dtype == pl.Boolean
+
+    def _put_aside(self, segment: Segment, why: str) -> None:
+        self._damaged.add(segment.path)
+        reason = (why.splitlines() or ["no reason given"])[0]
+        self.problems.append(f"history segment {segment.path.name} cannot be read and is left out: {reason}")
+
+    def _collect(self, kind: str, since: float, until: float, *columns: pl.Expr) -> pl.DataFrame:
+        """What `scan` gives. Where a page is damaged, which only reading it shows, without its segment."""
+        picked = columns or (pl.all(),)
+        try:
+            return self.scan(kind, since, until).select(picked).collect()
+        except _UNREADABLE:
+            for segment in [s for s in self._readable(kind) if s.end >= since and s.start <= until]:
+                try:
+                    pl.read_parquet(segment.path)
+                except _UNREADABLE as error:
+                    self._put_aside(segment, str(error))
+            return self.scan(kind, since, until).select(picked).collect()
 
     def replay(self, windows: Windows, declared: Mapping[str, pl.DataFrame], fleet_revision: str, now: float) -> int:
         """Feed the recorded samples to empty windows, so that features go on as before a restart; how many samples.
@@ -151,7 +202,7 @@ class History:
         since = now - windows.longest_s()
         times: set[float] = set()
         for kind in self.signals:
-            times.update(self.scan(kind, since, now).select(pl.col("at").unique()).collect()["at"].to_list())
+            times.update(self._collect(kind, since, now, pl.col("at").unique())["at"].to_list())
         chosen = _spaced(sorted(times), now)
         for at in chosen:
             tables = {kind: Table(self._sample(kind, at, rows, windows)) for kind, rows in declared.items()}
@@ -160,7 +211,7 @@ class History:
 
     def _sample(self, kind: str, at: float, rows: pl.DataFrame, windows: Windows) -> pl.DataFrame:
         keys = rows.select(KEY_COLUMNS)
-        sample = self.scan(kind, at, at).collect().unique(KEY_COLUMNS, keep="last", maintain_order=True)
+        sample = self._collect(kind, at, at).unique(KEY_COLUMNS, keep="last", maintain_order=True)
         joined = keys.join(sample, on=KEY_COLUMNS, how="left", maintain_order="left")
         missing = [n for n in windows.signals().get(kind, ()) if n not in joined.columns]
         return joined.with_columns(pl.lit(None, dtype=pl.Float64).alias(n) for n in missing)

@@ -13,7 +13,7 @@ from nodeworthy.model.event import LogEvent, Role
 from nodeworthy.model.finding import ComponentRef, Evidence, Finding, Locality, Severity, Trust, UnknownReason, Verdict
 from nodeworthy.model.hold import Effect, Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import Boot, NodeState, SourceHealth, SourceState
+from nodeworthy.model.record import Boot, SourceHealth, SourceState, Transition
 
 Row = dict[str, Any]
 Word = TypeVar("Word")
@@ -153,7 +153,7 @@ def to_hold(row: sa.RowMapping) -> Hold:
     )
 
 
-def from_state(state: NodeState) -> Row:
+def from_state(state: Transition) -> Row:
     return {
         "node": state.node,
         "state": state.state,
@@ -165,8 +165,8 @@ def from_state(state: NodeState) -> Row:
     }
 
 
-def to_state(row: sa.RowMapping) -> NodeState:
-    return NodeState(
+def to_state(row: sa.RowMapping) -> Transition:
+    return Transition(
         node=row["node"],
         state=row["state"],
         flags=tuple(row["flags"]),
@@ -177,16 +177,25 @@ def to_state(row: sa.RowMapping) -> NodeState:
     )
 
 
-# all fields of an event but its role, which is an enum
-_EVENT_FIELDS = tuple(field.name for field in fields(LogEvent) if field.name != "role")
+# all fields of an event but its role, which is an enum, and those that old rows do not have
+_EVENT_FIELDS = tuple(field.name for field in fields(LogEvent) if field.name not in ("role", "more", "timed"))
 
 
 def from_event(event: LogEvent) -> Row:
-    return {name: getattr(event, name) for name in _EVENT_FIELDS} | {"role": event.role.value}
+    return {name: getattr(event, name) for name in _EVENT_FIELDS} | {
+        "role": event.role.value,
+        "more": event.more,
+        "timed": event.timed,
+    }
 
 
 def to_event(row: sa.RowMapping) -> LogEvent:
-    return LogEvent(role=Role(row["role"]), **{name: row[name] for name in _EVENT_FIELDS})
+    return LogEvent(
+        role=Role(row["role"]),
+        more=row["more"] or 0,
+        timed=row["timed"] is not False,
+        **{name: row[name] for name in _EVENT_FIELDS},
+    )
 
 
 def from_boot(boot: Boot) -> Row:

@@ -9,7 +9,7 @@ docs/decisions/0001-one-write-lock.md.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -22,11 +22,13 @@ from nodeworthy.model.event import LogEvent
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import Memory, NodeState, Outcome, Page, Pruned, Revision, StoreInfo
+from nodeworthy.model.record import Memory, Outcome, Page, Pruned, Revision, StoreInfo, Transition
 from nodeworthy.record import changes, migrations, retention, rows, tables
-from nodeworthy.record.engine import make_engine, parse_url, reading, translated, writing
+from nodeworthy.record.engine import make_engine, parse_url, reading, shown, translated, writing
+from nodeworthy.record.thinning import SAME
 
 Item = TypeVar("Item")
+_NODES_AT_ONCE = 1000  # names in one query, far below what either database takes (SQLite: 32,766)
 
 
 def open_store(url: str, *, create: bool = True) -> SqlStore:
@@ -60,7 +62,7 @@ def _opened(
 
 def _must_exist(engine: sa.Engine) -> None:
     """Refuses to make a store where one was expected, for example under a mistyped name."""
-    name = engine.url.render_as_string(hide_password=True)
+    name = shown(engine.url)
     missing = NotKnown(
         f"there is no store at {name}", hint="name it with --store, or start `nodeworthy serve` to make one"
     )
@@ -214,17 +216,31 @@ class SqlStore:
             query = query.where(tables.holds.c.state.in_([state.value for state in states]))
         return self._page(query, limit, rows.to_hold)
 
-    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[NodeState]:
+    def history(self, node: str, *, since: float = 0.0, after: int = 0, limit: int = 1000) -> Page[Transition]:
         table = tables.node_states
         in_force = sa.select(sa.func.max(table.c.id)).where(table.c.node == node, table.c.at <= since)
         first = sa.func.coalesce(in_force.scalar_subquery(), 0)
         query = _page_of(table, after, limit + 1, node).where(table.c.id >= first)
         return self._page(query, limit, rows.to_state)
 
+    def histories(self, nodes: Collection[str], *, since: float = 0.0) -> Mapping[str, Sequence[Transition]]:
+        table, wanted = tables.node_states, sorted(nodes)
+        found: dict[str, list[Transition]] = {}
+        with self.read() as connection:
+            for start in range(0, len(wanted), _NODES_AT_ONCE):
+                these = table.c.node.in_(wanted[start : start + _NODES_AT_ONCE])
+                in_force = sa.select(sa.func.max(table.c.id)).where(these, table.c.at <= since).group_by(table.c.node)
+                later = sa.or_(table.c.at > since, table.c.id.in_(in_force))
+                for state in _all(connection, sa.select(table).where(these, later).order_by(table.c.id), rows.to_state):
+                    found.setdefault(state.node, []).append(state)
+        return found
+
     def events(
-        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000
+        self, *, node: str | None = None, since: float = 0.0, after: int = 0, limit: int = 1000, each: int = 0
     ) -> Page[LogEvent]:
         query = _page_of(tables.events, after, limit + 1, node).where(tables.events.c.at >= since)
+        if each:
+            query = query.where(tables.events.c.id.in_(_newest_of_each(since, each)))
         return self._page(query, limit, rows.to_event)
 
     def revision(self, kind: str, digest: str) -> Revision:
@@ -273,6 +289,16 @@ def _last_per_node(table: sa.Table) -> sa.Select[Any]:
     return sa.select(table).where(table.c.id.in_(sa.select(sa.func.max(table.c.id)).group_by(table.c.node)))
 
 
+def _newest_of_each(since: float, each: int) -> sa.Select[Any]:
+    """Numbers of the newest events that say the same, and of those that an open finding began with."""
+    table, open_ = tables.events, tables.findings
+    same = [table.c[name] for name in SAME]
+    place = sa.func.row_number().over(partition_by=same, order_by=[table.c.at.desc(), table.c.id.desc()])
+    began = sa.exists().where(open_.c.node == table.c.node, open_.c.since == table.c.at, open_.c.ended.is_(None))
+    ranked = sa.select(table.c.id, place.label("place"), began.label("began")).where(table.c.at >= since).subquery()
+    return sa.select(ranked.c.id).where(sa.or_(ranked.c.place <= each, ranked.c.began))
+
+
 def _page_of(table: sa.Table, after: int, limit: int, node: str | None) -> sa.Select[Any]:
     query = sa.select(table).where(table.c.id > after).order_by(table.c.id).limit(limit)
     return query if node is None else query.where(table.c.node == node)
@@ -295,7 +321,7 @@ def _info(connection: sa.Connection, engine: sa.Engine) -> StoreInfo:
     else:
         size = connection.execute(sa.select(sa.func.pg_database_size(sa.func.current_database()))).scalar()
     return StoreInfo(
-        url=engine.url.render_as_string(hide_password=True),
+        url=shown(engine.url),
         schema_revision=migrations.current(connection) or "",
         size_bytes=size,
         rows={

@@ -236,6 +236,9 @@ events = sa.Table(
     _words("message"),
     _words("node", null=True),
     sa.Column("gpu", sa.Integer, nullable=True),
+    sa.Column("more", sa.Integer, nullable=True),  # null is none: rows from before the column
+    _time("read_at", null=True),
+    sa.Column("timed", sa.Boolean, nullable=True),  # null is yes: rows from before the column
     sa.Index(None, "node", "id"),
     sa.Index(None, "at"),
 )

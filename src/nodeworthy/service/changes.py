@@ -13,8 +13,7 @@ from nodeworthy.judge.explain import UNKNOWN_SINCE
 from nodeworthy.model.finding import Finding
 from nodeworthy.model.hold import Hold, HoldState, OwnerKind
 from nodeworthy.model.ledger import Entry
-from nodeworthy.model.record import Boot, Outcome, SourceHealth, SourceState
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Boot, Outcome, SourceHealth, SourceState, Transition
 from nodeworthy.model.status import NodeState
 from nodeworthy.observe.snapshot import SourceReading
 from nodeworthy.service.picture import Picture
@@ -51,7 +50,7 @@ def changes(before: Picture, after: Picture) -> Outcome:
 
 
 def _differs(old: Finding | None, new: Finding) -> bool:
-    """Evidence is refreshed every turn; only what changes the story is kept again."""
+    """Only what changes the story is kept again."""
     if old is None:
         return True
     return (old.verdict, old.severity, old.since, old.summary, old.unknown) != (
@@ -135,8 +134,8 @@ def _mark_entries(before: Picture, after: Picture, transitions: Iterable[Transit
         actor = str(mark.owner) if mark else OwnerKind.SOMEONE.value
         if now.reason:
             change = f"reason changed from {old_reason!r}: " if old_reason else ""
-            yield Entry(now.reason_at or after.at, "node.marked", now.node, f"{change}{now.reason}", actor=actor,
-                        data={"state": now.state, "user": now.user})  # fmt: skip
+            yield Entry(after.at, "node.marked", now.node, f"{change}{now.reason}", actor=actor,
+                        data={"state": now.state, "user": now.user, "written_at": now.reason_at})  # fmt: skip
         else:
             yield Entry(after.at, "node.unmarked", now.node, f"mark gone: {old_reason}", actor=OwnerKind.SOMEONE.value)
 

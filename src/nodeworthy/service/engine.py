@@ -33,7 +33,10 @@ MIN_GAP_S = 0.1  # so that a storm of log lines is judged in handfuls and not li
 
 @dataclass(frozen=True, slots=True)
 class TurnHealth:
-    """How the turns are doing. `failure` is the sentence of the last one that failed, empty after a good one."""
+    """How the turns are doing. `failure` is the sentence of the last one that failed, empty after a good one.
+
+    `number` and `at` are the last good one's, `took_s` is the last one's, good or not.
+    """
 
     number: int = 0
     at: float | None = None
@@ -95,12 +98,12 @@ class Engine:
         except Exception as error:
             self._snapshot.put_back(seen.events)
             sentence = "; ".join(error.chain()) if isinstance(error, NodeworthyError) else repr(error)
-            self.health = replace(self.health, failure=sentence)
+            self.health = replace(self.health, failure=sentence, took_s=self._clock.monotonic() - started)
             log.exception("a turn failed; the last picture stands and its events will be read again")
         else:
             self.picture = picture
             self.health = TurnHealth(picture.number, picture.at, self._clock.monotonic() - started)
-            self._beat()
+        self._beat()  # also after a failure, which is shown: ending us would not bring back a store that is away
         if self._on_turn is not None:
             self._on_turn(self.picture, self.health)
 

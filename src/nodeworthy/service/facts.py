@@ -37,13 +37,26 @@ class Facts:
             before = self._latest.get(batch.source)
             if before is None or before.at != batch.at:
                 self._latest[batch.source] = latest(before, batch)
-        frames = build(world.fleet, world.catalogue, self._latest.values(), now, down=seen.down(now))
-        if self._history is not None and not self._replayed and world.fleet.nodes:
-            self._history.replay(self._windows, declare(world.fleet), world.fleet.revision, now)
+        patience = {name: source.limit_s for name, source in seen.sources.items()}
+        latest_words = self._latest.values()
+        frames = build(world.fleet, world.catalogue, latest_words, now, down=seen.down(now), patience=patience)
+        if not self._replayed and world.fleet.nodes:
             self._replayed = True
+            self._replay(world, now)
         frames = self._windows.update(frames)
         self._keep(frames)
         return frames
+
+    def _replay(self, world: World, now: float) -> None:
+        """Once: a history that cannot be read costs the windows of before the restart, never a turn."""
+        if self._history is None:
+            return
+        try:
+            self._history.replay(self._windows, declare(world.fleet), world.fleet.revision, now)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            log.warning("the history of signals cannot be read, windows begin anew: %s", error)
+        for problem in self._history.problems:
+            log.warning("%s", problem)
 
     def _keep(self, frames: Frames) -> None:
         """A history that cannot be written (a full disk) costs windows after a restart, never the turn."""

@@ -6,16 +6,15 @@ Every method takes the present picture once and answers from it, so an answer ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from nodeworthy import __version__
 from nodeworthy.decide.explain import explain
 from nodeworthy.errors import NotKnown
 from nodeworthy.model.finding import Finding, Severity, Verdict
 from nodeworthy.model.fleet import Fleet
-from nodeworthy.model.hold import HoldState
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.hold import Hold, HoldState
 from nodeworthy.model.status import NodeState
 from nodeworthy.ports import Clock, Store
 from nodeworthy.service import needs, present, selfcheck
@@ -27,6 +26,7 @@ from nodeworthy.service.views import (
     ExplainAnswer,
     FindingAnswer,
     FindingsAnswer,
+    FindingView,
     HistoryAnswer,
     IncidentAnswer,
     IncidentsAnswer,
@@ -40,8 +40,11 @@ from nodeworthy.service.views import (
     StatusAnswer,
     TurnView,
     WouldAnswer,
+    WouldView,
 )
 
+Item = TypeVar("Item")
+Asked = tuple[str, Names, frozenset[tuple[str, str]], object]  # which list, and of what
 MODE = "observe"
 SEVERITIES = tuple(Severity)[::-1]
 
@@ -63,7 +66,7 @@ class LiveViews:
         self._loops = loops
         self._checks = tuple(checks)
         self._started_at = clock.now()
-        self._last_list: tuple[Picture | None, object, tuple[NodeView, ...]] = (None, None, ())
+        self._lists: dict[str, tuple[Picture, Asked, tuple[Any, ...]]] = {}
 
     # what every answer carries
 
@@ -116,25 +119,16 @@ class LiveViews:
 
     def nodes(self, names: Names, labels: Mapping[str, str], states: frozenset[NodeState]) -> NodesAnswer:
         picture, as_of, sources = self._picture()
-        items = self._listed(picture, names, labels, states)
-        return NodesAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
 
-    def _listed(
-        self, picture: Picture, names: Names, labels: Mapping[str, str], states: frozenset[NodeState]
-    ) -> tuple[NodeView, ...]:
-        """The nodes asked for. The last list is remembered: whoever reads a long one asks for page after page."""
-        question = (None if names is None else tuple(names), dict(labels), states)
-        known, asked, items = self._last_list
-        if known is picture and asked == question:
-            return items
-        index = present.index(picture)
-        items = tuple(
-            present.node(picture, index, n)
-            for n in _choose(picture, names, labels)
-            if not states or picture.statuses[n].state in states
-        )
-        self._last_list = (picture, question, items)
-        return items
+        def make() -> tuple[NodeView, ...]:
+            index = present.index(picture)
+            chosen = _choose(picture, names, labels)
+            return tuple(
+                present.node(picture, index, n) for n in chosen if not states or picture.statuses[n].state in states
+            )
+
+        items = self._once(picture, ("nodes", names, frozenset(labels.items()), states), make)
+        return NodesAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
 
     def node(self, name: str) -> NodeAnswer:
         picture, as_of, sources = self._picture()
@@ -159,7 +153,7 @@ class LiveViews:
     def _of_node(self, picture: Picture, name: str) -> dict[str, Any]:
         known = self._must_be(picture, name)
         holds = [h for h in picture.holds.values() if h.subject.node == known and h.state is not HoldState.LIFTED]
-        would = present.would(picture, self._acts([known]), holds)
+        would = present.would(picture, self._acts(holds), holds)
         return present.node_parts(picture, known, would)
 
     def history(self, name: str, since: float | None, limit: int) -> HistoryAnswer:
@@ -172,16 +166,8 @@ class LiveViews:
 
     def findings(self, names: Names, labels: Mapping[str, str], verdicts: frozenset[Verdict]) -> FindingsAnswer:
         picture, as_of, sources = self._picture()
-        chosen = set(_choose(picture, names, labels))
-        everything = names is None and not labels
-        found = [
-            f
-            for f in picture.findings.values()
-            if (everything or f.component.node in chosen)
-            and (not verdicts or f.verdict in verdicts or (f.unknown is not None and Verdict.UNKNOWN in verdicts))
-        ]
-        incident_of = present.incident_of(picture)
-        items = tuple(present.finding(picture, f, incident_of.get(f.key)) for f in sorted(found, key=_worst_first))
+        asked = ("findings", names, frozenset(labels.items()), verdicts)
+        items = self._once(picture, asked, lambda: _findings(picture, names, labels, verdicts))
         return FindingsAnswer(as_of=as_of, sources=sources, items=items, not_known=_not_known(picture, names))
 
     def finding(self, key: str) -> FindingAnswer:
@@ -217,14 +203,8 @@ class LiveViews:
 
     def would(self, names: Names, labels: Mapping[str, str], since: float | None) -> WouldAnswer:
         picture, as_of, sources = self._picture()
-        chosen = set(_choose(picture, names, labels))
-        everything = names is None and not labels
-        holds = {h.key: h for h in picture.holds.values() if h.state is not HoldState.LIFTED}
-        if since is not None:
-            past = present.all_pages(lambda after: self._store.holds(open_only=False, since=since, after=after))
-            holds |= {h.key: h for h in past if h.ended is not None and h.key not in holds}
-        kept = sorted((h for h in holds.values() if everything or h.subject.node in chosen), key=lambda h: h.since)
-        items = present.would(picture, self._acts({h.subject.node for h in kept}), kept)
+        asked = ("would", names, frozenset(labels.items()), since)
+        items = self._once(picture, asked, lambda: self._would(picture, names, labels, since))
         return WouldAnswer(
             as_of=as_of,
             sources=sources,
@@ -234,11 +214,36 @@ class LiveViews:
             not_known=_not_known(picture, names),
         )
 
-    def _acts(self, nodes: Iterable[str]) -> present.History:
-        return {node: self._history_of(node) for node in nodes}
+    def _would(
+        self, picture: Picture, names: Names, labels: Mapping[str, str], since: float | None
+    ) -> tuple[WouldView, ...]:
+        chosen = set(_choose(picture, names, labels))
+        everything = names is None and not labels
+        holds = {h.key: h for h in picture.holds.values() if h.state is not HoldState.LIFTED}
+        if since is not None:
+            past = present.all_pages(lambda after: self._store.holds(open_only=False, since=since, after=after))
+            holds |= {h.key: h for h in past if h.ended is not None and h.key not in holds}
+        kept = sorted((h for h in holds.values() if everything or h.subject.node in chosen), key=lambda h: h.since)
+        return present.would(picture, self._acts(kept), kept)
 
-    def _history_of(self, node: str) -> tuple[Transition, ...]:
-        return tuple(present.all_pages(lambda after: self._store.history(node, after=after)))
+    def _acts(self, holds: Collection[Hold]) -> present.History:
+        """What happened to the held nodes since the oldest of these holds, and what was in force then."""
+        if not holds:
+            return {}
+        return self._store.histories({h.subject.node for h in holds}, since=min(h.since for h in holds))
+
+    def _once(self, picture: Picture, asked: Asked, make: Callable[[], tuple[Item, ...]]) -> tuple[Item, ...]:
+        """The items of a list, made once for all of its pages: the next page of the same picture asks for the same.
+
+        Of each list the last one asked for is kept, so what is kept is bounded by what one answer may be.
+        """
+        kept = self._lists.get(asked[0])
+        if kept is not None and kept[0] is picture and kept[1] == asked:
+            found: tuple[Item, ...] = kept[2]
+            return found
+        items = make()
+        self._lists[asked[0]] = (picture, asked, items)
+        return items
 
     # the record and ourselves
 
@@ -255,7 +260,7 @@ class LiveViews:
 
     def doctor(self) -> DoctorAnswer:
         picture, as_of, sources = self._picture()
-        items = selfcheck.run(picture, self._engine.health, sources, self._loops(), self._checks)
+        items = selfcheck.run(picture, self._engine.health, sources, self._loops(), self._checks, self._clock.now())
         return DoctorAnswer(as_of=as_of, sources=sources, items=items, well=all(i.state.value == "ok" for i in items))
 
     @staticmethod
@@ -276,6 +281,21 @@ def _choose(picture: Picture, names: Names, labels: Mapping[str, str]) -> list[s
         for name in picture.statuses
         if (wanted is None or name in wanted) and present.has_labels(fleet.nodes.get(name), labels)
     ]
+
+
+def _findings(
+    picture: Picture, names: Names, labels: Mapping[str, str], verdicts: frozenset[Verdict]
+) -> tuple[FindingView, ...]:
+    chosen = set(_choose(picture, names, labels))
+    everything = names is None and not labels
+    found = [
+        f
+        for f in picture.findings.values()
+        if (everything or f.component.owner_node in chosen)
+        and (not verdicts or f.verdict in verdicts or (f.unknown is not None and Verdict.UNKNOWN in verdicts))
+    ]
+    incident_of = present.incident_of(picture)
+    return tuple(present.finding(picture, f, incident_of.get(f.key)) for f in sorted(found, key=_worst_first))
 
 
 def _not_known(picture: Picture, names: Names) -> tuple[str, ...]:

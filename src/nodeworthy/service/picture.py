@@ -6,25 +6,26 @@ The turn makes a new picture from the last one; the views read it from any threa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from nodeworthy.decide.marks import MarkView
 from nodeworthy.decide.policy import Policy
-from nodeworthy.judge.events import EventState
+from nodeworthy.judge.events import BOOT_SLACK_S, EventState
 from nodeworthy.judge.frames import Frames
 from nodeworthy.judge.judge import JudgeState
 from nodeworthy.judge.locate import EMPTY
 from nodeworthy.judge.reasons import Reasons
 from nodeworthy.judge.unknown import UnknownGroup
 from nodeworthy.model.catalogue import Catalogue
+from nodeworthy.model.fact import NODE
 from nodeworthy.model.finding import Finding, Incident
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.hold import Hold
 from nodeworthy.model.identity import Resolver
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.model.scheduler import BaseState, Job, SchedulerNode, SchedulerSnapshot
 from nodeworthy.model.status import NodeState, NodeStatus
 from nodeworthy.observe.snapshot import Seen
@@ -35,6 +36,7 @@ IN_SERVICE = frozenset({BaseState.IDLE, BaseState.ALLOCATED, BaseState.MIXED})
 
 # Slurm computes the boot time from uptime and its clock at each registration, so it moves by a second or so
 BOOT_JITTER_S = 10.0
+BOOT_SIGNAL = "boot_time"
 BOOT_AHEAD_S = 60.0  # a boot further in the future than clocks differ is a lie, and would make every line history
 
 
@@ -125,20 +127,37 @@ def transitions(
     return after
 
 
-def boots(scheduler: SchedulerSnapshot | None, before: Mapping[str, float], now: float) -> dict[str, float]:
-    """When each node booted, as last known: the first report of a boot stands until one of another boot."""
+def boots(
+    scheduler: SchedulerSnapshot | None, frames: Frames, before: Mapping[str, float], now: float
+) -> dict[str, float]:
+    """When each node booted, as last known: the first report of a boot stands until one of another boot.
+
+    The scheduler says it, and telemetry where the scheduler does not, or where it still says the boot before.
+    """
     after = dict(before)
     for name, node in (scheduler.nodes if scheduler else {}).items():
         at, known = node.boot_at, before.get(name)
         if at is not None and at <= now + BOOT_AHEAD_S and (known is None or abs(at - known) > BOOT_JITTER_S):
             after[name] = at
+    for name, at in _boots_seen(frames):
+        known = after.get(name)
+        # what two sources compute in two ways differs by more than what one says twice
+        if at <= now + BOOT_AHEAD_S and (known is None or at > known + BOOT_SLACK_S):
+            after[name] = at
     return after
+
+
+def _boots_seen(frames: Frames) -> Iterable[tuple[str, float]]:
+    table = frames.tables.get(NODE)
+    if table is None or BOOT_SIGNAL not in table.frame.columns:
+        return ()
+    return table.frame.select("node", BOOT_SIGNAL).drop_nulls().iter_rows()
 
 
 def told(words: Mapping[str, NodeStatus], before: Mapping[str, NodeStatus], *, blind: bool) -> Mapping[str, NodeStatus]:
     """What the ledger knows of each node after this turn.
 
-    While a source is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
+    While a source that nodes are seen by is out of sight (`blind`) that is one entry, and not one for each node that became unknown by it.
     """
     if not blind:
         return words

@@ -9,17 +9,16 @@ from typing import Any, TypeVar
 
 from nodeworthy.decide import people
 from nodeworthy.decide.explain import Case
-from nodeworthy.decide.marks import owner_of
+from nodeworthy.decide.marks import SYSTEM_USERS, owner_of
 from nodeworthy.decide.would import intention
 from nodeworthy.judge.answers import answered_no, gpus_seen, unanswered, unanswered_counts
 from nodeworthy.judge.unknown import UnknownGroup
-from nodeworthy.model.finding import Evidence, Finding, Incident, Verdict
+from nodeworthy.model.finding import Evidence, Finding, Incident, Trust, Verdict
 from nodeworthy.model.fleet import Node
 from nodeworthy.model.hold import Hold, HoldState, Owner, OwnerKind
 from nodeworthy.model.ledger import Entry
 from nodeworthy.model.nodeset import fold
-from nodeworthy.model.record import NodeState as Transition
-from nodeworthy.model.record import Page
+from nodeworthy.model.record import Page, Transition
 from nodeworthy.model.scheduler import Job, SchedulerNode
 from nodeworthy.model.status import NodeState
 from nodeworthy.observe.snapshot import SourceReading
@@ -157,7 +156,7 @@ class Index:
 
 
 def index(picture: Picture) -> Index:
-    adverse = Counter(f.component.node for f in picture.findings.values() if f.verdict is Verdict.TRUE)
+    adverse = Counter(f.component.owner_node or "" for f in picture.findings.values() if f.verdict is Verdict.TRUE)
     return Index(
         adverse, unanswered_counts(picture.world.catalogue, picture.frames, picture.answers), gpus_seen(picture.frames)
     )
@@ -205,7 +204,7 @@ def case(picture: Picture, name: str) -> Case:
         node=picture.scheduler_node(name),
         mark=picture.marks.get(name),
         jobs=picture.jobs.get(name, ()),
-        findings=[f for f in picture.findings.values() if f.component.node == name],
+        findings=[f for f in picture.findings.values() if f.component.owner_node == name],
         holds=[h for h in picture.holds.values() if h.subject.node == name],
         incidents=[i for i in picture.incidents if name in i.nodes],
         answered_no=[
@@ -221,7 +220,7 @@ def node_parts(picture: Picture, name: str, would_views: tuple[WouldView, ...]) 
     declared = picture.world.fleet.nodes.get(name)
     seen = picture.scheduler_node(name)
     by_finding = incident_of(picture)
-    found = [f for f in picture.findings.values() if f.component.node == name]
+    found = [f for f in picture.findings.values() if f.component.owner_node == name]
     return {
         "node": node(picture, index(picture), name),
         "serial": declared.serial if declared else "",
@@ -285,7 +284,9 @@ def _marks(picture: Picture, name: str) -> tuple[MarkView, ...]:
         what = "drain" if seen and seen.has("DRAIN") else (seen.state.lower() if seen else "mark")
         marks.append(MarkView(what, mark.reason, OwnerView(mark.owner.kind, mark.owner.name), mark.at))
     if seen and seen.reservation:
-        marks.append(MarkView("reservation", seen.reservation, OwnerView(OwnerKind.PERSON, "reservation"), None))
+        marks.append(
+            MarkView("reservation", seen.reservation, OwnerView(OwnerKind.RESERVATION, seen.reservation), None)
+        )
     for hold in picture.holds.values():
         if hold.subject.node == name and hold.state is not HoldState.LIFTED:
             ours = OwnerView(hold.owner.kind, hold.owner.name)
@@ -298,12 +299,20 @@ def _job(job: Job) -> JobView:
                    job.gpus, job.start_at, job.end_at)  # fmt: skip
 
 
+def _trust(picture: Picture, hold: Hold) -> Trust:
+    """How far the check behind a hold is believed; the least where it is not known any more."""
+    found = picture.findings.get(hold.because[0]) if hold.because else None
+    return found.trust if found else Trust.SHADOW
+
+
 def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[WouldView, ...]:
     """Holds as what would have been done, each against what people did about that node."""
     normalise = picture.world.reasons.normalise
+    scheduler = picture.seen.scheduler
+    users = SYSTEM_USERS | (scheduler.daemon_users if scheduler else frozenset())
 
     def owner_then(transition: Transition) -> Owner:
-        return owner_of(normalise(transition.reason), transition.user, transition.flags)
+        return owner_of(normalise(transition.reason), transition.user, transition.flags, users)
 
     views = []
     for hold in holds:
@@ -322,6 +331,7 @@ def would(picture: Picture, history: History, holds: Iterable[Hold]) -> tuple[Wo
                 state=hold.state,
                 reason=hold.reason,
                 since=hold.since,
+                trust=_trust(picture, hold),
                 ended=hold.ended,
                 evidence=tuple(map(evidence, hold.evidence)),
                 because=hold.because,

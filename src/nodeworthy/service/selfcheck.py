@@ -23,9 +23,10 @@ def run(
     sources: Sequence[SourceView],
     loops: Sequence[LoopView],
     checks: Sequence[SelfCheck],
+    now: float,
 ) -> tuple[CheckView, ...]:
     return (
-        _turn(health),
+        _turn(health, now),
         *_sources(sources, picture),
         *_loops(loops),
         *_broken_checks(picture),
@@ -43,13 +44,17 @@ def _guarded(check: SelfCheck) -> CheckView:
         return CheckView("doctor", CheckState.FAIL, said, "report it with the log")
 
 
-def _turn(health: TurnHealth) -> CheckView:
+def _turn(health: TurnHealth, now: float) -> CheckView:
+    """A turn that is done has been committed: its age says when the record last took a write."""
+    committed = "none was committed yet" if health.at is None else f"the last commit was {now - health.at:.0f} s ago"
     if health.failure:
-        return CheckView("turn", CheckState.FAIL, f"the last turn failed: {health.failure}",
+        return CheckView("turn", CheckState.FAIL, f"the last turn failed: {health.failure}; {committed}",
                          "report it with the log; the last good picture is shown until a turn succeeds")  # fmt: skip
     if health.at is None:
         return CheckView("turn", CheckState.UNKNOWN, "no turn has been made yet", "wait for the first reading")
-    return CheckView("turn", CheckState.OK, f"turn {health.number} took {(health.took_s or 0) * 1000:.0f} ms")
+    return CheckView(
+        "turn", CheckState.OK, f"turn {health.number} took {(health.took_s or 0) * 1000:.0f} ms; {committed}"
+    )
 
 
 def _sources(sources: Sequence[SourceView], picture: Picture) -> Iterator[CheckView]:

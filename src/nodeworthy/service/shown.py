@@ -158,6 +158,7 @@ class WouldView:
     state: HoldState
     reason: str
     since: float
+    trust: Trust = Trust.SHADOW
     ended: float | None = None
     evidence: tuple[EvidenceView, ...] = ()
     because: tuple[str, ...] = ()

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from nodeworthy.decide.holds import want
 from nodeworthy.decide.incidents import group
-from nodeworthy.decide.marks import classify
+from nodeworthy.decide.marks import read_marks
 from nodeworthy.decide.status import dated, statuses, still_dark
-from nodeworthy.judge.answers import blind_nodes
+from nodeworthy.judge.answers import answering, blind_nodes
 from nodeworthy.judge.events import judge_events
 from nodeworthy.judge.frames import Frames
 from nodeworthy.judge.identities import identity_findings
@@ -23,7 +23,7 @@ from nodeworthy.judge.judge import judge
 from nodeworthy.judge.locate import locate, places
 from nodeworthy.judge.sources import carried, silent_findings
 from nodeworthy.model.finding import UnknownReason
-from nodeworthy.observe.scheduler_facts import SOURCE
+from nodeworthy.model.scheduler import SOURCE
 from nodeworthy.observe.snapshot import Seen
 from nodeworthy.service.picture import Picture, World, boots, jobs_by_node, lost_sources, revisions, told, transitions
 
@@ -34,21 +34,22 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
 
     # judge: facts and events become findings, in three values
     judged = judge(world.catalogue, frames, before.judged, now)
-    booted = boots(seen.scheduler, before.boots, now)
+    booted = boots(seen.scheduler, frames, before.boots, now)
     where = places(frames, before.places)
     seen = replace(seen, events=locate(seen.events, where))
     silent = silent_findings(seen.silent(now), before.findings, now)
     happened = judge_events(world.catalogue, seen.events, before.events, now, boots=booted)
-    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now)
+    doubts = identity_findings(world.resolver, seen.doubts, seen.sources.values(), before.findings, now, frames)
     findings = {f.key: f for f in (*judged.findings, *happened.findings, *silent, *doubts)}
     findings |= carried(findings, seen.unheard(), before.findings)
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
     dark = still_dark(before.statuses) if seen.untried() & before.lost else {}
     blind = dark | blind_nodes(frames, besides=(SOURCE,))
-    incidents = tuple(group(findings, world.fleet, world.policy, blind))
+    answered = answering(frames, judged.answers, blind)
+    incidents = tuple(group(findings, world.fleet, world.policy, world.catalogue, answered))
     holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)
-    marks = {name: mark for name, node in nodes.items() if (mark := classify(node, world.reasons.normalise, now))}
+    marks = read_marks(seen.scheduler, world.reasons.normalise, now)
     unseen = seen.why_no_scheduler(now)
     words = statuses(world.fleet.nodes, nodes, marks, findings.values(), blind, unseen)
     words = dated(words, before.statuses, before.told, now, first=not before.number)
@@ -59,5 +60,5 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
         places=where, judged=judged.state, answers=judged.answers, unknown=tuple(g for g in judged.unknown if g.reason is not UnknownReason.NOT_APPLICABLE), events=happened.state,
         findings=findings, incidents=incidents, holds=holds, marks=marks, statuses=words,
         transitions=transitions(seen.scheduler, before.transitions, now), jobs=jobs_by_node(seen.scheduler),
-        boots=booted, told=told(words, before.told, blind=bool(lost or unseen)), lost=lost, revisions=revisions(world),
+        boots=booted, told=told(words, before.told, blind=bool(unseen) or any(seen.sources[n].sees_nodes for n in lost)), lost=lost, revisions=revisions(world),
     )  # fmt: skip

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gzip
 import pwd
-import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -18,23 +16,26 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from nodeworthy.adapters.prometheus.history import PrometheusHistory
 from nodeworthy.adapters.slurm import accounting, text
 from nodeworthy.adapters.slurm.command import SlurmCommand
+from nodeworthy.decide.fleet_import import Listed, fleet_from, from_scheduler
 from nodeworthy.errors import BadFile, BadRequest, Problem, WorldError
-from nodeworthy.model.scheduler import SchedulerNode
+from nodeworthy.model.duration import UNITS, parse_time
+from nodeworthy.model.identity import NameKind, Resolver
+from nodeworthy.model.scheduler import SchedulerNode, SchedulerSnapshot
 from nodeworthy.reports.audit.inputs import AuditInput, Gap, KernelEvent, Window
 from nodeworthy.wiring.audit_metrics import limits, with_metrics
 from nodeworthy.wiring.reasons import shipped_reasons
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 Say = Callable[[str], None]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options, checked. `since` and `until` are ages in seconds (relative) or POSIX seconds (absolute)."""
+    """The options, checked. `since` and `until` are times as `parse_time` reads them: what `now` is there, and so
+    where an age begins, is only known when the files have been read."""
 
-    since: tuple[bool, float]
-    until: tuple[bool, float] | None
+    since: str
+    until: str | None
     jobs: Path | None
     events: Path | None
     nodes: Path | None
@@ -69,8 +70,8 @@ class Request:
             return Path(str(value)) if value else None
 
         return cls(
-            since=when(str(since), zone),
-            until=when(str(until), zone) if until else None,
+            since=_time(str(since)),
+            until=_time(str(until)) if until else None,
             jobs=path(jobs),
             events=path(events),
             nodes=path(nodes),
@@ -82,18 +83,10 @@ class Request:
         )
 
 
-def when(text_: str, zone: ZoneInfo | None) -> tuple[bool, float]:
-    """`90d` → (relative, seconds); `2026-09-01[T12:00]` → (absolute, POSIX seconds). Raises BadRequest."""
-    age = re.fullmatch(r"(\d{1,6})([smhdw])", text_)
-    if age:
-        return True, float(int(age[1]) * UNITS[age[2]])
-    try:
-        wall = datetime.fromisoformat(text_)
-    except ValueError as error:
-        raise BadRequest(f"not a time: {text_!r}", hint="write 90d, 12h or 2026-09-01") from error
-    if wall.tzinfo is None and zone is not None:
-        wall = wall.replace(tzinfo=zone)
-    return False, wall.timestamp()
+def _time(text_: str) -> str:
+    """The text itself, once it is known to be a time. Raises BadRequest."""
+    parse_time(text_, now=time.time())
+    return text_
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -104,13 +97,9 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def window(request: Request, latest: float) -> Window:
-    """The period asked for, ending at `latest` unless `--until` says otherwise."""
-    until = latest
-    if request.until is not None:
-        relative, value = request.until
-        until = latest - value if relative else value
-    relative, value = request.since
-    since = until - value if relative else value
+    """The period asked for, ending at `latest` unless `--until` says otherwise; `now` is its end."""
+    until = latest if request.until is None else parse_time(request.until, now=latest)
+    since = parse_time(request.since, now=until)
     if since >= until:
         raise BadRequest("the window ends before it begins", hint="--since must be before --until")
     return Window(int(since), int(until))
@@ -133,8 +122,7 @@ def gather(request: Request, say: Say) -> tuple[AuditInput, bool]:
 def read_logs(
     paths: tuple[Path, ...], given: AuditInput, zone: ZoneInfo | None
 ) -> tuple[tuple[KernelEvent, ...], list[Gap], bool]:
-    """The trusted errors in kernel logs, by node. Hosts are found by node name, NodeHostName, NodeAddr and short
-    name."""
+    """The trusted errors in kernel logs, by node."""
     from nodeworthy.adapters.files.literals import finder
     from nodeworthy.adapters.files.log_rules import load_grammar
     from nodeworthy.adapters.files.log_source import DAMAGED, local_zone, open_log, reference
@@ -142,7 +130,7 @@ def read_logs(
 
     grammar, tally = load_grammar(), Tally()
     find = finder(grammar.literals)
-    names = node_names(given)
+    names = log_names(given)
     found: list[KernelEvent] = []
     unknown: Counter[str] = Counter()
     untimed = 0
@@ -155,7 +143,8 @@ def read_logs(
                 for event in events(stream, find, grammar, known, tally):
                     if not event.holds:
                         continue
-                    node = names.get(event.host) or names.get(event.host.partition(".")[0])
+                    # as the network knows it: by NodeName, NodeHostName or NodeAddr, short or full
+                    node = names.node(NameKind.EXPORTER, event.host).node
                     if node is None:
                         unknown[event.host] += 1
                     elif event.time is None:
@@ -176,21 +165,12 @@ def read_logs(
     return tuple(found), gaps, broke
 
 
-def node_names(given: AuditInput) -> dict[str, str]:
-    """Every name that a log may use → node name. A name that two nodes claim is nobody's; a node's own name is its
-    own."""
-    nodes = given.nodes
-    if nodes is None:
+def log_names(given: AuditInput) -> Resolver:
+    """Who is who in logs: the nodes as Slurm lists them; without a list, those that have events."""
+    if given.nodes is None:
         seen = given.events["node"].unique().to_list() if given.events is not None else []
-        return {str(name): str(name) for name in seen}
-    claims: dict[str, set[str]] = {}
-    for node in nodes.values():
-        for alias in (node.hostname, node.address):
-            if alias:
-                claims.setdefault(alias, set()).add(node.name)
-                claims.setdefault(alias.partition(".")[0], set()).add(node.name)
-    names = {alias: next(iter(owners)) for alias, owners in claims.items() if len(owners) == 1}
-    return names | {name: name for name in nodes}
+        return Resolver(fleet_from(given.cluster, [Listed(str(name)) for name in seen]))
+    return Resolver(from_scheduler(SchedulerSnapshot(given.cluster, "", given.window.until, dict(given.nodes))).fleet)
 
 
 def _from_files(request: Request) -> AuditInput:

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from nodeworthy.adapters.files.fleet import ENVIRONMENT as ENVIRONMENT_FLEET
+from nodeworthy.adapters.files.fleet import HERE
 from nodeworthy.adapters.files.positions import line_of, positions
 from nodeworthy.errors import BadFile, Problem
 from nodeworthy.model.toml_text import read_toml
@@ -33,8 +35,11 @@ def load(path: str | Path | None = None) -> tuple[Settings, tuple[Problem, ...]]
         if not named and not Path(DEFAULT).exists():
             return Settings(), ()
         path = named or DEFAULT
-    text = _read(Path(path))
-    return parse(text, str(path))
+    settings, problems = parse(_read(Path(path)), str(path))
+    beside = Path(path).absolute().with_name(HERE.name)
+    if settings.fleet is None and ENVIRONMENT_FLEET not in os.environ and beside.is_file():
+        settings = settings.model_copy(update={"fleet": beside})
+    return settings, problems
 
 
 def _read(path: Path) -> str:
@@ -123,6 +128,9 @@ def _dotted(place: Sequence[str | int]) -> str:
     return text
 
 
+_NOT_STATED = "a central file whose trust is not stated: its lines are shown and hold no node"
+_STATE_IT = "trusted = true if it is fed from kernel transport by relays that you trust, else trusted = false"
+
 Outside = tuple[tuple[str | int, ...], str, str, bool]
 
 
@@ -136,6 +144,8 @@ def _outside(settings: Settings) -> Iterator[Outside]:
         yield from _readable(("prometheus", index, "ca_file"), server.ca_file)
     for index, log in enumerate(settings.logs):
         yield from _readable(("logs", index, "path"), log.path, fatal=False)
+        if log.trusted is None and not log.host:
+            yield ("logs", index), _NOT_STATED, _STATE_IT, False
     for index, path in enumerate(settings.catalogue):
         yield from _readable(("catalogue", index), path)
     yield from _readable(("fleet",), settings.fleet)

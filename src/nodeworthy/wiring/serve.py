@@ -18,12 +18,15 @@ from typing import Any
 from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, serve, tcp_listener
+from nodeworthy.cli.printable import printable, say
 from nodeworthy.errors import NodeworthyError
 from nodeworthy.judge.features import Windows
+from nodeworthy.model.duration import format_time
 from nodeworthy.model.identity import NameKind
-from nodeworthy.observe.observers import Observers
+from nodeworthy.observe.observers import HARD_LIMIT_S, Observers
 from nodeworthy.observe.snapshot import Snapshot
 from nodeworthy.record.history import History
+from nodeworthy.record.sole import sole
 from nodeworthy.record.store import SqlStore, open_store
 from nodeworthy.service.deadman import DeadMan, Watchdog, sd_notify, watchdog_interval
 from nodeworthy.service.engine import Engine, TurnHealth
@@ -40,16 +43,26 @@ log = logging.getLogger("nodeworthy")
 
 LOG_INTERVAL_S = 0.25  # a trusted line is to be judged within two seconds of being written
 FIRST_SIGHT_S = 30.0  # how long a first reading is waited for
+DAY_S = 86400.0
 
 Watch = Coroutine[Any, Any, None]
 
 
 def run(settings: Settings, *, once: bool = False) -> bool:
-    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well."""
+    """Serve until SIGTERM or SIGINT; with `once`, read everything once, print the status, and say whether all is well.
+
+    Raises NotAllowed where another one runs on the same store or socket, also with `once`: it would commit lines,
+    findings and cursors a second time.
+    """
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for chatty in ("httpx", "alembic", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+    with sole(settings.store_url):
+        return _run(settings, once)
+
+
+def _run(settings: Settings, once: bool) -> bool:
     store = open_store(settings.store_url)
     try:
         site = _Site(settings, store)
@@ -83,6 +96,8 @@ class _Site:
         self.metrics = Metrics()
         self.snapshot = Snapshot()
         self.deadman = DeadMan(self.clock.monotonic, self._loop_changed)
+        self.started = self.clock.monotonic()
+        self.last_said = next((entry.at for entry in store.entries(limit=1, newest=True)), None)
         world, declared = load_world(settings, store)
         self.memory = store.load()
         windows = Windows(world.catalogue)
@@ -135,7 +150,7 @@ class _Site:
         states = ", ".join(f"{count} {state}" for state, count in status.by_state.items() if count)
         lines = [f"{len(self.engine.world.fleet.nodes)} nodes: {states or 'none seen'}"]
         lines += [f"{need.severity}: {need.subject}: {need.summary}" for need in status.needs]
-        sys.stdout.write("\n".join(lines) + "\n")
+        say("\n".join(map(printable, lines)))
         return status.well
 
     async def _observe(self, tasks: asyncio.TaskGroup, stop: asyncio.Event) -> list[asyncio.Task[None]]:
@@ -164,7 +179,7 @@ class _Site:
         for site in settings.prometheus:
             observers.declare(site.name, "prometheus", site.interval)
         for file in settings.logs:
-            observers.declare(file.name or str(file.path), "log", LOG_INTERVAL_S)
+            observers.declare(file.called, "log", LOG_INTERVAL_S)
 
     async def _answer(self, listener: socket.socket, stop: asyncio.Event) -> None:
         """The API on its socket and, if asked for, metrics and health on TCP."""
@@ -186,10 +201,17 @@ class _Site:
             await self.clock.sleep(0.05)
 
     async def _clean_up(self) -> None:
+        """Retention. Not before the first good turn, and not while the clock is in doubt: it removes for good."""
         retention = self.settings.retention
+        while self.engine.health.at is None:
+            await self.clock.sleep(1.0)
         while True:
             now = self.clock.now()
             try:
+                if doubt := await asyncio.to_thread(self._clock_doubt, now):
+                    log.warning("retention removes nothing: %s", doubt)
+                    await self.clock.sleep(retention.every)
+                    continue
                 removed = await asyncio.to_thread(self.store.prune, now - retention.record, now=now)
             except NodeworthyError as error:  # a store that is locked or full: the next round does it
                 log.warning("retention could not clean up: %s", "; ".join(error.chain()))
@@ -198,11 +220,29 @@ class _Site:
                     log.info("retention removed %s", dict(removed.removed))
             await self.clock.sleep(retention.every)
 
+    def _clock_doubt(self, now: float) -> str:
+        """Why `now` may be wrong by far (a machine whose clock lost its battery), empty where nothing says so.
+
+        What the record said last before this start, and how long we run, tell about what time it is. A clean-up that
+        is in the record (ours of before, or one by hand) tells so too.
+        """
+        if self.last_said is None:
+            return ""
+        uptime = self.clock.monotonic() - self.started
+        cleaned = self.store.entries(limit=1, kinds=("store.pruned",), newest=True)
+        known = max([self.last_said + uptime, *(entry.at for entry in cleaned)])
+        if now <= known + self.settings.retention.every + DAY_S:
+            return ""
+        return (
+            f"the clock says {format_time(now)} and the record allows for {format_time(known)}; if the clock is right, "
+            "run `nodeworthy store prune --older-than 400d` once"
+        )
+
     def _watch_scheduler(self, observers: Observers) -> dict[str, Watch]:
         slurm = self.settings.slurm
         if not slurm.enabled:
             return {}
-        self._budget("slurm", slurm.interval, 5 * slurm.timeout)
+        self._budget("slurm", slurm.interval)
         return {"slurm": observers.watch_scheduler("slurm", sources.scheduler(slurm, self.clock), slurm.interval)}
 
     def _watch_others(self, observers: Observers) -> dict[str, Watch]:
@@ -213,20 +253,21 @@ class _Site:
         for group in self.settings.exporters:
             scraper = sources.exporters(group, signals, exporter_of, self.clock)
             found[group.name] = observers.watch_telemetry(group.name, "exporter", scraper, group.interval)
-            self._budget(group.name, group.interval, 60.0)
+            self._budget(group.name, group.interval)
         for site in self.settings.prometheus:
             asker = sources.prometheus(site, signals, exporter_of, self.clock)
             found[site.name] = observers.watch_telemetry(site.name, "prometheus", asker, site.interval)
-            self._budget(site.name, site.interval, 120.0)
+            self._budget(site.name, site.interval)
         for file in self.settings.logs:
-            name = file.name or str(file.path)
+            name = file.called
             tail = sources.log_file(file, syslog_of, self.clock, self.memory.cursors.get(name))
             found[name] = observers.watch_log(name, tail, LOG_INTERVAL_S)
-            self._budget(name, LOG_INTERVAL_S, 60.0)
+            self._budget(name, LOG_INTERVAL_S)
         return found
 
-    def _budget(self, name: str, interval_s: float, longest_s: float) -> None:
-        self.deadman.register(name, 3 * interval_s + longest_s + 10.0)
+    def _budget(self, name: str, interval_s: float) -> None:
+        """A loop that waits for its source lives: it counts as stalled only after the observer would have given up."""
+        self.deadman.register(name, 3 * interval_s + HARD_LIMIT_S + 10.0)
 
     def _node_of(self, kind: NameKind) -> sources.Resolve:
         """Always asks the present resolver: the fleet may change while we run."""

@@ -19,7 +19,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.duration import format_duration, parse_duration
 from nodeworthy.model.nodeset import unfold
+from nodeworthy.model.secrets import holds_secret, names_secret
 from nodeworthy.wiring import paths
+
+# the scheduler's reading, and our own loops: a source of the same name would speak for them
+RESERVED = frozenset({"slurm", "turn", "retention", "api"})
 
 
 def _seconds(value: object) -> object:
@@ -36,8 +40,8 @@ Duration = Annotated[float, BeforeValidator(_seconds), PlainSerializer(format_du
 
 
 def _no_secret_in(url: str) -> str:
-    if urlsplit(url).password is not None:
-        raise ValueError("a password does not belong into this file; put it into a file of its own, mode 0600")
+    if holds_secret(url):
+        raise ValueError("a password or token does not belong into this file; put it into a file of its own, mode 0600")
     return url
 
 
@@ -141,6 +145,16 @@ class Slurm(Section):
         default=30.0, description="How long one command may take before the controller counts as silent."
     )
 
+    @field_validator("environment")
+    @classmethod
+    def no_secrets(cls, value: dict[str, str]) -> dict[str, str]:
+        secrets = sorted(filter(names_secret, value))
+        if secrets:
+            raise ValueError(
+                f"a secret ({secrets[0]}) does not belong into this file; set it in the service's own environment"
+            )
+        return value
+
     @field_validator("interval")
     @classmethod
     def gentle(cls, value: float) -> float:
@@ -220,10 +234,20 @@ class Logs(Section):
     start: Literal["end", "beginning"] = Field(
         default="end", description="Where to begin in a file that was never read before."
     )
-    trusted: bool = Field(
-        default=True,
-        description="Whether kernel lines in it came by kernel transport (imklog, journald), so that no user can forge them.",
+    trusted: bool | None = Field(
+        default=None,
+        description="Whether its kernel lines came by kernel transport (imklog, journald) through relays that you trust, so that no user can forge them; only such lines hold nodes. Unset: true with `host`, false for a central file, where every sender chooses tag, facility and host.",
     )
+
+    @property
+    def is_trusted(self) -> bool:
+        """Trust in a central file must be stated; a node's own file is written by its own syslog or journal."""
+        return bool(self.host) if self.trusted is None else self.trusted
+
+    @property
+    def called(self) -> str:
+        """The source's one name: in the record, in the status and in every event."""
+        return self.name or str(self.path)
 
 
 class Retention(Section):
@@ -262,7 +286,7 @@ class Settings(Section):
     )
     fleet: Path | None = Field(
         default=None,
-        description="The fleet file (`nodeworthy fleet import`); unset: ./fleet.toml, /etc/nodeworthy/fleet.toml, else as Slurm says.",
+        description="The fleet file (`nodeworthy fleet import`); unset: fleet.toml beside this file, /etc/nodeworthy/fleet.toml, else as Slurm says.",
     )
     catalogue: tuple[Path, ...] = Field(
         default=(), description="Catalogue files of the site, laid over the built-in ones in this order."
@@ -309,7 +333,12 @@ class Settings(Section):
     @model_validator(mode="after")
     def names_differ(self) -> Settings:
         names = [e.name for e in self.exporters] + [p.name for p in self.prometheus]
-        names += [log.name or str(log.path) for log in self.logs]
+        names += [log.called for log in self.logs]
+        reserved = sorted(RESERVED.intersection(names))
+        if reserved:
+            raise ValueError(
+                f"{reserved[0]!r} is what a part of Nodeworthy itself is called; give the source another `name`"
+            )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two sources are called {twice[0]!r}; give each a `name` of its own")

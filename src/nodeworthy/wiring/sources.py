@@ -69,7 +69,8 @@ def log_file(file: Logs, resolve: Resolve, clock: Clock, cursor: Mapping[str, An
         zone=local_zone(),
         host=file.host,
         from_start=file.start == "beginning",
-        trust_tag=file.trusted,
+        trusted=file.is_trusted,
+        source=file.called,
     )
 
 

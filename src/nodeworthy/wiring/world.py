@@ -9,6 +9,7 @@ from nodeworthy.adapters.files.fleet import find_fleet, load_fleet
 from nodeworthy.decide.fleet_import import from_scheduler
 from nodeworthy.decide.policy import Policy
 from nodeworthy.errors import NotKnown
+from nodeworthy.judge.catalogue_check import LINES_KEPT
 from nodeworthy.judge.events import EventState, judge_events
 from nodeworthy.judge.frames import build
 from nodeworthy.judge.judge import resume
@@ -28,6 +29,7 @@ EVENTS_KEPT_S = 30 * 86400.0
 EVENTS_A_PAGE = 10_000
 LAST_FLEET = "last fleet"
 LAST_CATALOGUE = "last catalogue"
+LAST_POLICY = "last policy"
 NOT_READ_YET = "nothing has been read since Nodeworthy started"
 MOST_STATES = 100_000
 
@@ -40,7 +42,7 @@ def fleet_of(scheduler: SchedulerSnapshot) -> Fleet:
 def load_world(settings: Settings, store: Store) -> tuple[World, bool]:
     """The world, and whether its fleet is declared (else it will be what the scheduler lists)."""
     try:
-        fleet, declared = load_fleet(find_fleet(settings.fleet)), True
+        fleet, declared = load_fleet(find_fleet(settings.fleet, here=False)), True
     except NotKnown:
         if settings.fleet is not None:
             raise
@@ -75,7 +77,7 @@ def first_picture(world: World, memory: Memory, store: Store, now: float) -> Pic
     by_lines = [f.since for f in memory.findings.values() if f.check in checks and checks[f.check].event is not None]
     since = min([now - EVENTS_KEPT_S, *by_lines])
     while after is not None:
-        page = store.events(since=since, after=after, limit=EVENTS_A_PAGE)
+        page = store.events(since=since, after=after, limit=EVENTS_A_PAGE, each=LINES_KEPT)
         events = judge_events(world.catalogue, page.items, events, now, boots=boots).state
         after = page.next
     frames = build(world.fleet, world.catalogue, (), now)
@@ -125,3 +127,4 @@ def save_world(world: World, store: Store, now: float) -> None:
     store.save_revision(Revision("policy", world.policy.revision, now, asdict(world.policy)))
     store.set_note(LAST_FLEET, world.fleet.revision)
     store.set_note(LAST_CATALOGUE, world.catalogue.revision)
+    store.set_note(LAST_POLICY, world.policy.revision)

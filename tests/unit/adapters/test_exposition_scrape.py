@@ -14,9 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from labs.exporter import Exporters
+from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.adapters.exposition.scrape import Limits, ScrapeTelemetry, Target
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, Unreachable
-from tests.telemetry_words import SIGNALS, RealClock, cell, read
+from tests.telemetry_words import SIGNALS, cell, read
 
 NODES = ("n1", "n2", "n3")
 QUICK = Limits(timeout_s=2.0, deadline_s=6.0)
@@ -27,7 +28,7 @@ def resolve(name: str) -> str | None:
 
 
 def scraper(targets: list[Target], limits: Limits = QUICK) -> ScrapeTelemetry:
-    return ScrapeTelemetry(targets, SIGNALS, resolve, RealClock(), limits=limits)
+    return ScrapeTelemetry(targets, SIGNALS, resolve, SystemClock(), limits=limits)
 
 
 def targets_of(lab: Exporters, kind: str = "dcgm") -> list[Target]:

@@ -272,3 +272,17 @@ def test_a_misspelt_expectation_is_a_slip_and_an_own_one_is_not() -> None:
     assert "did you mean 'nvlinks'" in str(caught.value)
 
     assert parse_fleet(text.format("burn_in_hours = 48")).classes["c"].expect == {"burn_in_hours": 48}
+
+
+@pytest.mark.parametrize("nics", ['"mlx5_[0-"', '"p[1-99999]"', "-1", "100000", "inf", "1.5", "true"])
+def test_nics_that_cannot_be_counted(nics: str) -> None:
+    """The ports of a class are a node set or a number of them; anything else is refused where it stands."""
+    (problem,) = problems(WELL.replace("pcie_gen = 5  # SXM", f"nics = {nics}"))
+    assert (problem.line, problem.field) == (9, "classes.h100.expect.nics")
+
+
+def test_nics_as_a_node_set() -> None:
+    """One port, several, or a range of them are fine."""
+    for nics in ("mlx5_[0-7]", "mlx5_0,bond0", "p[1-256]"):
+        fleet = parse_fleet(WELL.replace("pcie_gen = 5  # SXM", f'nics = "{nics}"'))
+        assert fleet.classes["h100"].expect["nics"] == nics

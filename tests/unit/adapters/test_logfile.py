@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,8 @@ def test_event_in_the_words_of_the_model(path: Path, clock: HandClock) -> None:
     assert (event.kind, event.code, event.role, event.component) == ("xid", "79", Role.ORIGIN, "0000:04:00.0")
     assert (event.host, event.node, event.trusted, event.gpu) == ("n3", "node3", True, None)
     assert event.at == NOW - 23
-    assert event.source == f"log:{path}"
+    assert event.source == str(path)
+    assert follow(path, clock, source="kern").source == "kern"
 
 
 def test_only_the_new_part(path: Path, clock: HandClock) -> None:
@@ -182,10 +184,11 @@ def test_last_line_of_a_rotated_file_without_its_end(path: Path, clock: HandCloc
     """What a dead writer left half written in a rotated file counts as a line in the end."""
     append(path, line(1))
     log = follow(path, clock, from_start=True)
+    assert numbers(log) == [1]
     append(path, line(2).rstrip("\n"))
     path.rename(path.with_name("kern.log.1"))
     append(path, line(3))
-    assert numbers(log) == [1, 3]
+    assert numbers(log) == [3]
     clock.at += 120
     assert numbers(log) == [2]
 
@@ -324,6 +327,7 @@ def test_unknown_hosts_are_counted(path: Path, clock: HandClock) -> None:
     """A host that the fleet does not know is an event without a node, and its name is kept."""
     path.touch()
     log = follow(path, clock)
+    numbers(log)
     append(path, line(1, "stranger") + line(2, "n4") + line(3, "stranger"))
     nodes = [event.node for event in asyncio.run(log.read())]
     assert nodes == [None, "node4", None]
@@ -331,10 +335,25 @@ def test_unknown_hosts_are_counted(path: Path, clock: HandClock) -> None:
     assert log.unknown == {"stranger": 2}
 
 
+def test_a_host_that_the_fleet_learns_is_no_stranger_any_more(
+    path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It need not speak again for that: unknown hosts are asked for anew."""
+    append(path, line(1, "stranger") + line(2, "other"))
+    log = follow(path, clock, from_start=True)
+    numbers(log)
+    assert log.unknown_names == ("stranger", "other")
+    monkeypatch.setattr(log, "_resolve", {"stranger": "n9"}.get)
+    clock.at += 60
+    assert numbers(log) == []
+    assert log.unknown_names == ("other",)
+
+
 def test_a_line_without_a_host_belongs_to_the_given_one(path: Path, clock: HandClock) -> None:
     """A node's own dmesg names no host."""
     path.touch()
     log = follow(path, clock, host="n4", boot=NOW - 1000)
+    numbers(log)
     append(path, "[  900.500000] NVRM: Xid (PCI:0000:04:00): 79, GPU has fallen off the bus.\n")
     (event,) = asyncio.run(log.read())
     assert (event.node, event.at) == ("node4", NOW - 99.5)
@@ -346,6 +365,7 @@ def test_line_without_end_cannot_fill_the_memory(path: Path, clock: HandClock, m
     monkeypatch.setattr(tail_module, "MOST", 8192)
     path.touch()
     log = follow(path, clock)
+    numbers(log)
     append(path, line(1) + "x" * 50_000 + "NVRM: Xid (PCI:0000:04:00): 48, pid=9," + "y" * 10 + "\n" + line(2))
     seen = []
     for _ in range(12):
@@ -364,15 +384,187 @@ def test_backlog_comes_in_parts(path: Path, clock: HandClock, monkeypatch: pytes
     assert seen == list(range(40))
 
 
-def test_the_tag_alone_may_be_distrusted(path: Path, clock: HandClock) -> None:
-    """In a file that takes all facilities the tag `kernel` proves nothing; a facility does."""
+def test_nothing_in_a_distrusted_file_is_trusted(path: Path, clock: HandClock) -> None:
+    """Whoever may write to the file chooses tag, priority, form and journal fields alike: none of them proves anything."""
     path.touch()
-    log = follow(path, clock, trust_tag=False)
-    append(path, line(1) + "<4>" + line(2) + "<13>" + line(3))
-    assert [event.trusted for event in asyncio.run(log.read())] == [False, True, False]
+    log = follow(path, clock, trusted=False)
+    numbers(log)
+    xid = "NVRM: Xid (PCI:0000:04:00): 79, pid=1, name=p, GPU has fallen off the bus."
+    journal = {"_TRANSPORT": "kernel", "_HOSTNAME": "n3", "MESSAGE": xid, "__REALTIME_TIMESTAMP": "1796060400000000"}
+    forms = [
+        line(1),
+        "<4>" + line(2),
+        f"[  900.500000] {xid}\n",
+        f"<0>[  900.500000] {xid}\n",
+        f"kern  :err   : [  900.500000] {xid}\n",
+        f"3,1234,900500000,-;{xid}\n",
+        json.dumps(journal) + "\n",
+    ]
+    append(path, "".join(forms))
+    events = asyncio.run(log.read())
+    assert len(events) == len(forms)
+    assert not any(event.trusted for event in events)
+    believing = follow(path, clock, from_start=True)
+    assert all(event.trusted for event in asyncio.run(believing.read()))
+
+
+class Slow:
+    """A mount that hangs until it is let go: `stat` of the log waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, log: LogFile) -> None:
+        self.go, self.calls = threading.Event(), 0
+        look = log._look
+
+        def hang() -> None:
+            self.calls += 1
+            self.go.wait(20)
+            look()
+
+        monkeypatch.setattr(log, "_look", hang)
+
+
+def test_a_hung_mount_loses_no_line(path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading that was given up is waited for again, by one thread, and its lines come once, with their cursor."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    mount = Slow(monkeypatch, log)
+
+    async def play() -> list[int]:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(log.read(), 0.02)
+        assert log.cursor()["places"] == []
+        mount.go.set()
+        while not log._reading.done():  # type: ignore[union-attr]
+            await asyncio.sleep(0.001)
+        assert log.cursor()["places"][0]["offset"] == 0, "what nobody has been handed is not behind the cursor"
+        return [len(await log.read()), mount.calls]
+
+    assert asyncio.run(play()) == [1, 1]
+    assert len(log.cursor()["places"]) == 1  # type: ignore[arg-type]
+    assert numbers(log) == []
+
+
+def test_making_it_touches_no_file(path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made in the event loop, which a dead mount must not stop: the first look is the first reading's."""
+
+    def dead(*_: object, **__: object) -> None:
+        raise AssertionError("looked at a file")
+
+    with monkeypatch.context() as hung:
+        for name in ("stat", "open", "exists"):
+            hung.setattr(Path, name, dead)
+        follow(path, clock)
+        follow(path, clock, from_start=True)
+
+
+def test_a_damaged_rotated_file_stops_nothing(path: Path, clock: HandClock) -> None:
+    """What follows a bad place in a compressed file is lost and said; the other files are read all the same."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    numbers(log)
+    append(path, line(2))
+    packed = bytearray(gzip.compress(path.read_bytes() + os.urandom(200_000)))
+    packed[-100_000:] = b"x" * 100_000
+    path.with_name("kern.log.2.gz").write_bytes(packed)
+    os.utime(path.with_name("kern.log.2.gz"), (NOW - 200, NOW - 200))
+    path.unlink()
+    append(path.with_name("kern.log.1"), line(3))
+    append(path, line(4))
+    log = restart(log, path, clock)
+    seen = numbers(log)
+    assert seen[-2:] == [3, 4]
+    assert "cannot be read on" in log.problems[0]
+    append(path, line(5))
+    assert numbers(log) == [5]
+
+
+def test_a_file_that_fails_keeps_nothing_from_the_others(
+    path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of the rotated file are handed over although the present one cannot be read; that one is read later."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    numbers(log)
+    append(path, line(2))
+    path.rename(path.with_name("kern.log.1"))
+    append(path, line(3))
+    lines_of = log._lines_of
+
+    def failing(file: tail_module.Open, most: int) -> tuple[int, list[LogEvent]]:
+        if file is log._open[-1]:
+            raise OSError(5, "Input/output error")
+        return lines_of(file, most)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(log, "_lines_of", failing)
+        assert numbers(log) == [2]
+        with pytest.raises(Unreachable, match="Input/output error"):
+            asyncio.run(log.read())
+    assert numbers(log) == [3]
+
+
+def test_a_defect_in_classifying_moves_nothing(path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file stands where it stood until its lines are events."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    with monkeypatch.context() as broken:
+        broken.setattr(log, "_log_event", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            asyncio.run(log.read())
+    assert numbers(log) == [1]
 
 
 def test_a_damaged_cursor_is_our_error(path: Path, clock: HandClock) -> None:
     """A cursor that cannot be read is not silently taken for none."""
     with pytest.raises(Broken, match="stored place"):
         follow(path, clock, {"places": [{"device": "x"}]})
+
+
+BARE = "NVRM: Xid (PCI:0000:04:00): 79, pid=1, name=p, GPU has fallen off the bus.\n"
+
+
+def test_a_line_without_a_time_is_timed_only_while_we_keep_up(path: Path, clock: HandClock) -> None:
+    """Of a backlog nobody knows when it was written; between two reads it can only have been written between them."""
+    append(path, BARE)
+    log = follow(path, clock, host="n3", from_start=True)
+    (first,) = asyncio.run(log.read())
+    assert (first.at, first.read_at, first.timed) == (NOW, NOW, False)
+    clock.at += 5
+    append(path, BARE)
+    (live,) = asyncio.run(log.read())
+    assert (live.at, live.timed) == (NOW + 5, True)
+    clock.at += 3600
+    append(path, BARE)
+    (late,) = asyncio.run(log.read())
+    assert late.timed is False
+
+
+def test_a_backlog_in_parts_stays_a_backlog(path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second part of a file that is read after a long time is as old as the first."""
+    monkeypatch.setattr(tail_module, "MOST", len(BARE) + 1)
+    append(path, BARE * 3)
+    log = follow(path, clock, host="n3", from_start=True)
+    found: list[LogEvent] = []
+    while len(found) < 3:
+        found += asyncio.run(log.read())
+        clock.at += 5
+    assert [event.timed for event in found] == [False] * 3
+
+
+def test_a_line_from_the_future_is_taken_at_its_reading_and_said(path: Path, clock: HandClock) -> None:
+    """A stamp of another zone would outlive the next boot; one of a clock that is a little ahead is left as it is."""
+    path.touch()
+    log = follow(path, clock)
+    asyncio.run(log.read())
+    append(path, line(1).replace("17:40:00", "21:40:00") + line(2).replace("17:40:00", "17:40:26"))
+    ahead, near = asyncio.run(log.read())
+    assert (ahead.at, ahead.read_at, ahead.timed) == (NOW, NOW, True)
+    assert near.at == NOW + 3
+    (problem,) = log.problems
+    assert "n3" in problem
+    assert "ahead" in problem
+    clock.at += 5
+    append(path, line(3).replace("17:40:00", "21:40:00"))
+    asyncio.run(log.read())
+    assert len(log.problems) == 1

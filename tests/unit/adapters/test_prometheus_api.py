@@ -12,10 +12,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.adapters.prometheus.api import chunks, expression, read_answer, read_federation
 from nodeworthy.adapters.prometheus.telemetry import Limits, PrometheusTelemetry
 from nodeworthy.errors import BadRequest, Garbled, Refused, TimedOut, WorldError
-from tests.telemetry_words import SIGNALS, RealClock, cell, read
+from tests.telemetry_words import SIGNALS, cell, read
 
 TEMP = "DCGM_FI_DEV_GPU_TEMP"
 
@@ -60,7 +61,7 @@ def telemetry(url: str, **limits: object) -> PrometheusTelemetry:
         url,
         SIGNALS,
         lambda name: name if name == "n1" else None,
-        RealClock(),
+        SystemClock(),
         limits=Limits(**limits),  # type: ignore[arg-type]
     )
 

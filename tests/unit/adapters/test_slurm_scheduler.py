@@ -11,7 +11,7 @@ import pytest
 from nodeworthy.adapters.slurm import text
 from nodeworthy.adapters.slurm.command import SlurmCommand
 from nodeworthy.adapters.slurm.scheduler import SlurmScheduler
-from nodeworthy.errors import Garbled, Refused, Unreachable, WorldError
+from nodeworthy.errors import Garbled, Refused, TimedOut, Unreachable, WorldError
 
 NODES = "".join(
     f"NodeName={name} CPUTot=64 Gres=gpu:8 RealMemory=1 State=IDLE Partitions=batch BootTime=1796029385\n"
@@ -154,3 +154,26 @@ def test_job_separator_is_new_each_time(ask: Callable[..., tuple[SlurmScheduler,
         clock.at += 10
     assert len(set(formats)) == 3
     assert all(form.startswith(f"{text.JOB_FIELDS[0]}:x") for form in formats)
+
+
+def test_an_unreadable_topology_is_what_it_was(
+    ask: Callable[..., tuple[SlurmScheduler, Controller, VirtualClock]],
+) -> None:
+    """A time-out of one question does not take a fleet's switches away."""
+    scheduler, controller, clock = ask()
+    before = asyncio.run(scheduler.read()).topology
+    controller.answers["topology"] = TimedOut("no answer")
+    clock.at += 3600
+
+    after = asyncio.run(scheduler.read())
+
+    assert before and after.topology == before
+    assert "topology could not be read" in after.problems[0]
+
+
+def test_the_daemons_users_are_told(ask: Callable[..., tuple[SlurmScheduler, Controller, VirtualClock]]) -> None:
+    """What slurmctld writes as its own user is nobody's act, whatever that user is called."""
+    scheduler, controller, _ = ask()
+    controller.answers["config"] += "SlurmUser               = slurmadm(64030)\nSlurmdUser              = root(0)\n"
+
+    assert asyncio.run(scheduler.read()).daemon_users == {"slurmadm", "root"}

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from click.testing import CliRunner, Result
 from benchmarks.audit import GPUS, generate, grade
 from nodeworthy.commands.audit import audit
 from nodeworthy.errors import BadFile, BadRequest
+from nodeworthy.reports.audit.inputs import Window
+from nodeworthy.wiring.audit_sources import Request, window
 
 SOURCE = str(Path(__file__).resolve().parents[3] / "src")
 
@@ -85,6 +88,42 @@ def test_text_from_outside_cannot_break_the_pages(tmp_path: Path) -> None:
     markdown = (tmp_path / "a.md").read_text()
     assert "<script" not in markdown
     assert "[a](http" not in markdown
+
+
+@pytest.mark.parametrize("since", ["2h30m", "now-2h30m", "2026-08-31T21:30", "2026-08-31T21:30Z", "@1788211800"])
+def test_times_are_of_one_grammar(since: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in every command, a time without an offset is UTC, whatever zone this machine or the files are in."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        for zone in ([], ["--timezone", "Asia/Tokyo"]):
+            request = Request.parse(
+                since=since, until="2026-09-01", jobs=None, events=None, nodes=None, logs=(), timezone=(zone or [""])[-1],
+                cluster=None, timeout=10,
+            )  # fmt: skip
+            assert window(request, 0.0) == Window(1788211800, 1788220800)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_hosts_of_logs_are_resolved_as_everywhere(tmp_path: Path) -> None:
+    """Case, domains and NodeHostName as the rest of Nodeworthy reads them; a name of two nodes is nobody's."""
+    (tmp_path / "nodes").write_text(
+        "NodeName=n1 NodeHostName=Alpha NodeAddr=10.0.0.1 Gres=gpu:8 RealMemory=1000 State=IDLE Partitions=p\n"
+        "NodeName=n2 NodeHostName=shared NodeAddr=n2.x.org Gres=gpu:8 RealMemory=1000 State=IDLE Partitions=p\n"
+        "NodeName=n3 NodeHostName=shared NodeAddr=10.0.0.3 Gres=gpu:8 RealMemory=1000 State=IDLE Partitions=p\n"
+    )
+    hosts = ["ALPHA.X.Org", "N1", "10.0.0.1", "n2.x.org", "shared", "n3"]
+    xid = "kernel: NVRM: Xid (PCI:0000:4e:00): 79, pid=12, name=python, GPU has fallen off the bus."
+    lines = (f"2026-08-31T10:0{k}:00+00:00 {host} {xid}\n" for k, host in enumerate(hosts))
+    (tmp_path / "kern.log").write_text("".join(lines))
+    options = ("--nodes", str(tmp_path / "nodes"), "--until", "2026-09-01", "--logs", str(tmp_path / "kern.log"))
+    document = json.loads(run(*options, "--since", "9d", "-o", "json").stdout)
+    assert {row["node"]: row["times"] for row in document["kernel"]["rows"]} == {"n1": 3, "n2": 1, "n3": 1}
+    assert [gap["what"] for gap in document["gaps"] if "shared" in gap["what"]] == [
+        "1 log errors are of hosts that are no node (shared)"
+    ]
 
 
 def test_compressed_files_are_read(fleet: tuple[Path, object], tmp_path: Path) -> None:

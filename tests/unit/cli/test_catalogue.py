@@ -102,6 +102,6 @@ def test_the_reference_pages_are_up_to_date() -> None:
     spec.loader.exec_module(generator)
     for name, text in generator.pages(load()).items():
         written = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
-        assert written == text, f"run: PYTHONPATH=src python docs/generate_catalogue.py ({name})"
+        assert written == text, f"run: PYTHONPATH=src python -m docs.generate ({name})"
         for entry in load().checks if name == "checks.md" else load().signals:
             assert f"### {entry}\n" in written

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,15 @@ def test_wrong_arguments_are_named(file: str, arguments: tuple[str, ...]) -> Non
     assert result.exception.exit_code == 2
     assert arguments[-1] in str(result.exception)
     assert result.stdout == ""
+
+
+def test_since_is_of_the_grammar_of_every_command(tmp_path: Path) -> None:
+    """Compound ages, `now-…` and `@seconds` are times here, too."""
+    at = time.time() - 2 * 3600
+    path = tmp_path / "kern.log"
+    path.write_text(f"{datetime.fromtimestamp(at, UTC).isoformat()} n3 kernel: NVRM: Xid (PCI:0000:04:00): 79, x\n")
+    assert [len(rows(run("classify", str(path), "--json", "--since", since))) for since in
+            ("2h30m", "now-2h30m", f"@{at - 5:.0f}", "1h45m")] == [1, 1, 1, 0]  # fmt: skip
 
 
 def test_relative_times_with_a_boot_time(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from nodeworthy.cli import watch as watch_module
 from nodeworthy.cli import words
-from nodeworthy.cli.order import natural
 from nodeworthy.cli.select import complete_nodes
 from nodeworthy.errors import BadRequest, NodeworthyError
+from nodeworthy.model.order import natural
 from nodeworthy.model.status import NodeState
 from tests.unit.cli.conftest import Call
 from tests.views_in_memory import XID, CheckState, CheckView, MemoryViews, node

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from nodeworthy.cli.main import cli
 from nodeworthy.errors import BadRequest, NotAllowed, NotKnown
+from nodeworthy.record import migrations
 from nodeworthy.record.store import open_store
 from nodeworthy.wiring import paths
 from tests.record_samples import AT, entry, finding
@@ -42,7 +43,11 @@ def test_info_says_what_is_there(state: Path) -> None:
     assert "2026-03-01T12:00:00Z" in shown.output
     document = json.loads(run("info", "--json").output)
     assert document["schema"] == "nodeworthy.store-info/1"
-    assert (document["rows"]["ledger"], document["open_findings"], document["schema_revision"]) == (2, 1, "0001")
+    assert (document["rows"]["ledger"], document["open_findings"], document["schema_revision"]) == (
+        2,
+        1,
+        migrations.HEAD,
+    )
 
 
 def test_info_of_nothing_is_not_known_and_makes_nothing(state: Path) -> None:
@@ -62,7 +67,9 @@ def test_backup_restore_and_prune_go_through_files(state: Path, tmp_path: Path) 
     assert isinstance(run("restore", file, "--store", copy).exception, NotAllowed)
     assert run("restore", file, "--store", copy, "--force").exit_code == 0
     pruned = json.loads(run("prune", "--older-than", "1d", "--store", copy, "-o", "json").output)
-    assert pruned["removed"] == {"ledger": 2, "findings": 0, "holds": 0, "node_states": 0, "events": 0, "boots": 0}
+    assert pruned["removed"] == {
+        "ledger": 2, "findings": 0, "holds": 0, "node_states": 0, "events": 0, "boots": 0, "revisions": 0,
+    }  # fmt: skip
     document = json.loads(run("info", "--store", copy, "--json").output)
     assert (document["rows"]["ledger"], document["open_findings"], document["sequence"]) == (1, 1, 3)
 

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from nodeworthy.decide.holds import want
+from nodeworthy.decide.holds import hold_key, want
+from nodeworthy.decide.incidents import incident_key
 from nodeworthy.decide.policy import Policy
 from nodeworthy.model.catalogue import Catalogue, Check
 from nodeworthy.model.finding import ComponentRef, Finding, Incident, Locality, Severity, UnknownReason, Verdict
@@ -43,11 +44,13 @@ def test_unknown_and_false_open_nothing() -> None:
 
 
 def test_shareable_evidence_settles_first() -> None:
-    """A link finding waits visibly for the settle window, then counts."""
+    """A link finding waits visibly for the settle window, from when it opened and not from when its debounce began."""
     link = finding("nic.link", locality=Locality.SHAREABLE)
 
-    assert "59 s" in next(iter(run(link).values())).waiting_for
-    assert next(iter(run(link, now=161.0).values())).waiting_for == ""
+    opened = run(link, now=300.0)
+    assert "60 s" in next(iter(opened.values())).waiting_for
+    assert "10 s" in next(iter(run(link, held=opened, now=350.0).values())).waiting_for
+    assert next(iter(run(link, held=opened, now=361.0).values())).waiting_for == ""
 
 
 def test_a_shared_symptom_waits_for_its_origin() -> None:
@@ -98,3 +101,10 @@ def test_a_check_that_is_gone_lifts_its_holds() -> None:
 
     (lifted,) = want({}, Catalogue({}, {}, {}, "r"), (), held, POLICY, 200.0).values()
     assert (lifted.state, lifted.ended) == (HoldState.LIFTED, 200.0)
+
+
+def test_keys_of_many_holds_and_incidents_differ() -> None:
+    """Ten thousand at once: with 24 bits some would share a key, and the record takes one open hold for a key."""
+    keys = [f"check-{k % 40}@n{k}/gpu{k % 8}" for k in range(10_000)]
+    assert len({hold_key(key, 1_764_520_000.0) for key in keys}) == len(keys)
+    assert len({incident_key(key) for key in keys}) == len(keys)

@@ -2,6 +2,7 @@
 
 from nodeworthy.decide.incidents import group
 from nodeworthy.decide.policy import Policy
+from nodeworthy.model.catalogue import Catalogue, Check
 from nodeworthy.model.finding import ComponentRef, Finding, Locality, Severity, Verdict
 from nodeworthy.model.fleet import Fleet, Node, NodeClass
 
@@ -19,8 +20,17 @@ def finding(
     return Finding(check, component, Verdict.TRUE, Severity.ERROR, 1, since, f"{check} on {node}", locality=locality)
 
 
-def incidents(*findings: Finding) -> list:
-    return group({f.key: f for f in findings}, FLEET, Policy())
+def check(name: str, causes: tuple[str, ...] = ()) -> Check:
+    return Check(id=name, version="1", title=name, kind="nic", condition="x > 0", causes=causes)
+
+
+CATALOGUE = Catalogue({}, {}, {c.id: c for c in (check("hot", ("cooling", "gpu")), check("fan", ("fan",)))}, "r")
+
+
+def incidents(*findings: Finding, fleet: Fleet = FLEET, unanswered: frozenset[str] = frozenset()) -> list:
+    return group(
+        {f.key: f for f in findings}, fleet, Policy(), CATALOGUE, lambda check: fleet.nodes.keys() - unanswered
+    )
 
 
 def test_one_leaf_is_one_incident_and_its_nodes_are_not_suspected() -> None:
@@ -69,16 +79,20 @@ def test_a_lost_source_accuses_no_node() -> None:
 def test_blind_nodes_are_no_evidence_against_a_shared_cause() -> None:
     """Three of eight nodes show a symptom and five cannot be seen: nobody is known to be well, so it is shared."""
     fleet = Fleet("f", {}, {f"n{i}": Node(f"n{i}", "", domains={"leaf": "l1"}) for i in range(8)})
-    findings = {
-        f.key: f
-        for f in (
-            Finding(
-                "link", ComponentRef(f"n{i}"), Verdict.TRUE, Severity.ERROR, 1, 5, "down", locality=Locality.SHAREABLE
-            )
-            for i in range(3)
-        )
-    }
+    findings = [finding("link", f"n{i}") for i in range(3)]
 
-    assert len(group(findings, fleet, Policy())) == 3
-    (shared,) = group(findings, fleet, Policy(), blind={f"n{i}" for i in range(3, 8)})
+    assert len(incidents(*findings, fleet=fleet)) == 3
+    (shared,) = incidents(*findings, fleet=fleet, unanswered=frozenset(f"n{i}" for i in range(3, 8)))
     assert shared.origin == "leaf l1"
+
+
+def test_a_domain_is_suspected_of_what_it_can_cause_only() -> None:
+    """Heat is not a leaf's doing; a fan is its own node's; where rack and loop fit equally, both are named."""
+    places = {"leaf": "l1", "rack": "r1", "loop": "c1"}
+    fleet = Fleet("f", {}, {f"n{i}": Node(f"n{i}", "", domains=places) for i in range(4)})
+
+    (heat,) = incidents(*(finding("hot", f"n{i}") for i in range(3)), fleet=fleet)
+    assert heat.origin == "loop c1 or rack r1"
+    assert "cannot be told" in heat.explanation
+
+    assert [i.origin for i in incidents(*(finding("fan", f"n{i}") for i in range(3)), fleet=fleet)] == ["", "", ""]

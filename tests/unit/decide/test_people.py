@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nodeworthy.decide import people
 from nodeworthy.decide.marks import owner_of
 from nodeworthy.decide.people import Act, Agreement, compare
-from nodeworthy.model.record import NodeState as Transition
+from nodeworthy.model.record import Transition
 from nodeworthy.wiring.reasons import shipped_reasons
 
 NORMALISE = shipped_reasons().normalise

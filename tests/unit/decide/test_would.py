@@ -64,3 +64,13 @@ def test_not_yet_not_seen_and_over() -> None:
     assert meant(replace(HOLD, waiting_for="a common cause"), node("n1")).verb == "wait"
     assert "not seen, or does not list" in meant(HOLD, None).sentence
     assert meant(replace(HOLD, state=HoldState.LIFTED), node("n1")) == Intention("hold", "it has ended")
+
+
+def test_an_effect_that_a_drain_cannot_express_drains_nothing() -> None:
+    """A sick NIC asks to keep multi-node work away; draining the node for it would take all of it out."""
+    narrow = replace(HOLD, effect=Effect.NO_MULTI_NODE)
+
+    said = meant(narrow, node("n1"))
+
+    assert said.verb == "hold"
+    assert "no-multi-node" in said.sentence

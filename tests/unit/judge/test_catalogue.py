@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from nodeworthy.adapters.files.catalogue import built_in, load
 from nodeworthy.errors import BadFile
 from nodeworthy.judge.catalogue import CatalogueText, build
 from nodeworthy.model.finding import Trust
+from nodeworthy.model.scheduler import FIELDS as SLURM_FIELDS
+from nodeworthy.model.scheduler import SchedulerNode
 from nodeworthy_node.conditions import parse
 
 CHECK = """
@@ -123,3 +126,44 @@ def test_every_number_has_a_plausible_range() -> None:
             assert signal.minimum is not None, signal.id
             assert signal.maximum is not None, signal.id
             assert signal.maximum < 2**63, signal.id
+
+
+SLURM_SIGNAL = """
+[[signal]]
+id = "sched"
+kind = "{kind}"
+type = "{type}"
+unit = ""
+help = "x"
+fields = ["slurm:{name}"]
+source = "test"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "kind_of_value", "name", "words"),
+    [
+        ("node", "int", "gpu_cnt", "known are"),
+        ("node", "int", "has", "known are"),
+        ("node", "int", "gpu_type", "is str"),
+        ("gpu", "int", "gpus", "of nodes"),
+    ],
+)
+def test_a_field_that_the_scheduler_does_not_have_is_refused(
+    kind: str, kind_of_value: str, name: str, words: str
+) -> None:
+    """A slip in a site's catalogue is said when it is checked, and not by every turn."""
+    said = problems(SLURM_SIGNAL.format(kind=kind, type=kind_of_value, name=name))
+    assert len(said) == 1
+    assert words in said[0]
+    assert "sched.fields" in said[0]
+
+
+def test_the_scheduler_fields_are_attributes_of_its_nodes() -> None:
+    """Every name that the catalogue accepts is one that a node of the scheduler has."""
+    assert set(SLURM_FIELDS) <= {f.name for f in fields(SchedulerNode)}
+    text = "".join(
+        SLURM_SIGNAL.format(kind="node", type=t, name=n).replace("sched", f"s_{n}") for n, t in SLURM_FIELDS.items()
+    )
+    built = build([*built_in(), CatalogueText("site.toml", "site", text)])
+    assert {f"s_{n}" for n in SLURM_FIELDS} <= set(built.signals)

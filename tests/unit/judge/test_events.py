@@ -171,3 +171,33 @@ def test_every_event_check_can_be_met_by_the_log_grammar() -> None:
     for check in CATALOGUE.checks.values():
         for code in check.event.codes if check.event else ():
             assert (check.event.kind, code) in codes, check.id  # type: ignore[union-attr]
+
+
+DAY = 86400.0
+
+
+def test_an_old_line_of_a_node_whose_boot_is_unknown_does_not_hold() -> None:
+    """A backlog of weeks may be of an earlier boot, which no newer boot would end; when the boot is known it is judged."""
+    old = replace(XID79, at=NOW - 20 * DAY, read_at=NOW)
+    first = judged(old)
+    assert first.findings == ()
+    assert judged(state=first.state, boots={"n3": NOW - 2 * DAY}).findings == ()
+    (finding,) = judged(state=first.state, boots={"n3": NOW - 30 * DAY}).findings
+    assert finding.since == old.at
+
+
+def test_a_line_that_was_fresh_when_it_was_read_stands_without_a_boot() -> None:
+    """What was read in time goes on, also a week later and after a restart."""
+    line = replace(XID79, at=NOW - 7 * DAY, read_at=NOW - 7 * DAY + 5)
+    again = from_data(json.loads(json.dumps(to_data(judged(line).state))))
+    assert len(judged(state=again).findings) == 1
+
+
+def test_a_line_without_a_time_explains_and_never_holds() -> None:
+    """When it was written nobody knows, so it may be of any boot; a check that only informs still says it."""
+    assert judged(replace(XID79, timed=False, read_at=NOW), boots={"n3": NOW - DAY}).findings == ()
+    (finding,) = judged(xid("63", severity="info", timed=False), boots={"n3": NOW - DAY}).findings
+    assert CATALOGUE.checks[finding.check].effect == ""
+    lines = (XID79, replace(XID79, at=NOW, timed=False))
+    (standing,) = judged(*lines, boots={"n3": NOW - DAY}).findings
+    assert [e.seen for e in standing.evidence] == [XID79.at]

@@ -118,9 +118,51 @@ def test_rows_keep_their_windows_when_the_fleet_changes() -> None:
     assert dict(zip(result["node"], result["f"], strict=True)) == {"a0": None, "n0": 9.0}
 
 
-def test_a_clock_that_goes_back_adds_nothing() -> None:
-    """Time that runs backwards neither loses nor doubles a gain."""
+def test_a_clock_that_goes_back_neither_loses_nor_doubles_a_gain() -> None:
+    """The turn after the step takes nothing; from the next one on the counter goes on from where it was."""
     given = windows("increase")
     assert feed(given, [0.0, 5.0]) == [None, 5.0]
-    assert feed(given, [50.0], start=999_000.0) == [5.0]
-    assert feed(given, [6.0], start=1_000_120.0) == [6.0]
+    assert feed(given, [50.0, 51.0], start=999_000.0) == [5.0, 51.0]
+
+
+def test_a_window_goes_on_ageing_after_the_clock_went_back() -> None:
+    """An old gain leaves the window a window later, and not when the clock is back where it was."""
+    given = windows("increase")
+    feed(given, [0.0, 5.0])
+    assert feed(given, [5.0] * 14, start=900_000.0)[-1] == 0.0
+
+
+def read_every(given: Windows, scrapes: list[float], turn_s: float = 5.0, scrape_s: float = 15.0) -> list[float | None]:
+    """The feature at each turn, when turns come more often than scrapes and read the last one again."""
+    answers: list[float | None] = []
+    for turn in range(int(len(scrapes) * scrape_s / turn_s)):
+        now = 1_000_000.0 + turn * turn_s
+        scrape = int(turn * turn_s // scrape_s)
+        seen = 1_000_000.0 + scrape * scrape_s
+        table = pl.DataFrame(
+            {"node": ["n0"], "index": ["0"], "seen": [seen], "errors": [scrapes[scrape]], "gpu_uuid": ["GPU-a"]}
+        )
+        frames = build(fleet(), given.catalogue, [TelemetryBatch("dcgm", seen, {"gpu": table})], now)
+        answers.append(given.update(frames).tables["gpu"].frame["f"][0])
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("scrapes", "gained"),
+    [
+        ([2.0, 0.0, 2.0, 2.0], 0.0),  # one scrape that says 0 is a flicker, however often it is read
+        ([505.0, 0.0, 506.0], 1.0),
+        ([2.0, 2.0, 3.0], 1.0),  # one gain, read three times
+        ([5.0, 7.0, 1.0, 3.0], 5.0),  # a reset that the next scrape confirms
+    ],
+)
+def test_a_scrape_that_is_read_again_is_no_new_sample(scrapes: list[float], gained: float) -> None:
+    """Only another scrape confirms a reset; reading the same one in three turns does not."""
+    answers = read_every(windows("increase"), scrapes)
+    assert answers[-1] == gained
+    assert max(a for a in answers if a is not None) == gained
+
+
+def test_a_rate_counts_the_time_between_scrapes() -> None:
+    """A gain of 15 a scrape is one a second, with turns of five seconds too."""
+    assert read_every(windows("rate"), [15.0 * n for n in range(40)])[-1] == pytest.approx(1.0)

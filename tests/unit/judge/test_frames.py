@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from nodeworthy.judge.frames import State, build, declare, latest
 from nodeworthy.model.catalogue import Catalogue, Signal
@@ -105,3 +106,22 @@ def test_names_that_are_not_declared_are_not_rows() -> None:
     given = batch([NOW] * 4, nodes=("zz", "zz", "g2", "g2"))
     built = build(FLEET, CATALOGUE, [given], NOW).tables["gpu"].frame
     assert built["quick"].to_list() == [None, None, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("nics", ["mlx5_[0-", "x" * 3 + "[1-999999999]", -1, float("inf"), float("nan"), 10**9])
+def test_nics_that_cannot_be_counted_declare_none(nics: str | float) -> None:
+    """A fleet that was recorded before it was refused costs its ports and never a turn."""
+    odd = Fleet("odd-nics", {"h": NodeClass("h", gpus=1, expect={"nics": nics})}, {"n0": Node("n0", "h")})
+    rows = declare(odd)
+    assert rows["nic"].is_empty()
+    assert rows["gpu"].height == 1
+
+
+@pytest.mark.parametrize(("age", "known"), [(60, True), (300, True), (899, True), (901, False)])
+def test_a_source_that_is_asked_seldom_may_be_older(age: float, known: bool) -> None:
+    """A value lives for three rounds of its source, where that is more than the signal's own age."""
+    table = pl.DataFrame({"node": ["g1"], "index": ["0"], "seen": [NOW - age], "quick": [1.0], "slow": [2]})
+    frames = build(FLEET, CATALOGUE, [TelemetryBatch("dcgm", NOW - age, {"gpu": table})], NOW, patience={"dcgm": 900.0})
+    row = frames.tables["gpu"].frame.filter(node="g1", index="0")
+    assert (row["quick"][0] is not None, row["slow"][0] is not None) == (known, known)
+    assert (frames.tables["gpu"].parts["dcgm"].states[0] == State.FRESH) is known

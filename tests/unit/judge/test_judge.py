@@ -72,10 +72,10 @@ def shown(values: Sequence[float | None], given: Catalogue, step: float = 15.0) 
         ([95, 95, 80, 95, 95, 95], ".....T"),  # a gap starts anew
         ([95, 95, 95, 80, 80, 80], "..TTT."),  # closes after 30 s
         ([95, 95, 95, 80, 95, 80, 80, 80], "..TTTTT."),  # back to true forgets the clearing
-        ([95, 95, None, None, None, 95, 95], ".....TT"),  # unknown time does not count towards opening
+        ([95, 95, None, None, None, 95, 95], "......T"),  # unknown time does not count towards opening
         ([95, 95, 95, None, None, None, None], "..Ttttt"),  # unknown keeps what was known
         ([95, 95, 95, None, 80, 80, 80], "..TtTT."),
-        ([95, 95, 95, 80, None, None, 80, 80], "..TTttT."),  # unknown time does not count towards clearing
+        ([95, 95, 95, 80, None, None, 80, 80, 80], "..TTttTT."),  # unknown time does not count towards clearing
         ([None, None, 80, None], "...."),
         ([300, 300, 300, 300], "...."),  # out of range is unknown
         ([float("nan")] * 4, "...."),
@@ -241,3 +241,56 @@ def test_findings_go_on_after_a_restart() -> None:
     assert [len(r.findings) for r in well] == [1, 0]
     other = frames(now, None, given, nodes=("n9",))
     assert judge(given, other, resume(given, other, before), now).findings == ()
+
+
+def read_again(seen: Sequence[float], turns: Sequence[float], heat: Sequence[float], given: Catalogue) -> list[bool]:
+    """Whether the check stands at each turn, when source a was last read at the latest of `seen` up to then."""
+    state, stands = JudgeState(), []
+    for turn in turns:
+        at = max(t for t in seen if t <= turn)
+        table = pl.DataFrame({"node": ["n0"], "index": ["0"], "seen": [START + at], "heat": [heat[seen.index(at)]]})
+        batch = TelemetryBatch("a", START + at, {"gpu": table})
+        now = START + turn
+        built = build(fleet(), given, [batch], now, down={"a": "refused"} if turn - at > 30 else None)
+        result = judge(given, built, state, now)
+        state = result.state
+        stands.append(any(f.check == "hot" for f in result.findings))
+    return stands
+
+
+def test_one_sample_judged_in_many_turns_is_one_look() -> None:
+    """A source that dies after one bad sample opens nothing, though its value is not yet too old for two minutes."""
+    assert not any(read_again([0], range(0, 600, 5), [95.0], catalogue(for_s=60)))
+
+
+def test_debounce_counts_from_sample_to_sample() -> None:
+    """With turns between scrapes a finding opens and closes at the sample that is for_s or clear_s after the first."""
+    given = catalogue(for_s=30, clear_s=30)
+    stands = read_again([0, 15, 30, 45, 60, 75], range(0, 90, 5), [95.0, 95.0, 95.0, 80.0, 80.0, 80.0], given)
+    assert [turn * 5 for turn, on in enumerate(stands) if on] == list(range(30, 75, 5))
+
+
+def test_the_time_between_the_last_look_and_the_next_one_does_not_count() -> None:
+    """Two samples with a quarter of an hour of silence between them are not a minute of looking."""
+    stands = read_again([0, 900, 915], [*range(0, 900, 5), 900, 905, 915], [95.0, 95.0, 95.0], catalogue(for_s=30))
+    assert not any(stands)
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_debounce() -> None:
+    """What was pending before the clock went back an hour is counted anew, and opens after for_s."""
+    given, state, stands = catalogue(for_s=30), JudgeState(), []
+    for now in (START, START - 3600, START - 3570):
+        result = judge(given, frames(now, 95.0, given), state, now)
+        state = result.state
+        stands.append(any(f.check == "hot" for f in result.findings))
+    assert stands == [False, False, True]
+
+
+def test_a_fleet_that_changes_at_the_first_turn_after_a_restart_closes_nothing() -> None:
+    """What stood before the restart stands on, with its since, when a node was added to the fleet file meanwhile."""
+    given = catalogue()
+    before = run([95, 95, 95], given)[-1].findings
+    now = START + 60
+    state = resume(given, frames(now, None, given), before)
+    (standing,) = judge(given, frames(now, None, given, nodes=("a0", "n0")), state, now).findings
+    assert (standing.component.node, standing.since) == ("n0", START)

@@ -54,3 +54,10 @@ def test_a_million_brackets_cost_a_moment(text: str) -> None:
         unfold(text)
     assert time.process_time() - start < 2
     assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize("text", ["n[1-2]999999999999", "n[1-2]999999999999999999[1-2]"])
+def test_digits_after_a_bracket_cannot_make_a_range_too_large(text: str) -> None:
+    """ClusterShell joins them with the range and asserts its size: that is a refusal, too."""
+    with pytest.raises(BadRequest, match="not a node set"):
+        unfold(text)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nodeworthy.observe.scheduler_facts import SOURCE, facts_of
+from nodeworthy.model.scheduler import SOURCE
+from nodeworthy.observe.scheduler_facts import facts_of
 from tests.pictures import START, catalogue, node, scheduler
 
 

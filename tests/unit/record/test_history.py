@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -104,12 +105,38 @@ def test_old_and_surplus_segments_are_removed(tmp_path: Path) -> None:
     assert [s.path for s in given.segments()] == [newest.path]
 
 
-def test_samples_too_close_or_out_of_order_are_dropped(tmp_path: Path) -> None:
-    """The history takes a sample every half minute at most and never goes back in time."""
+def test_samples_too_close_are_dropped(tmp_path: Path) -> None:
+    """The history takes a sample every half minute at most."""
     given = history(tmp_path)
-    for now in (START, START + 10, START + 30, START - 100):
+    for now in (START, START + 10, START + 30, START + 25):
         given.append(frames(now, 1))
     assert sorted(given.scan("gpu", 0).collect()["at"].unique()) == [START, START + 30]
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_history(tmp_path: Path) -> None:
+    """What was kept before the step is written, and sampling goes on at the new time."""
+    given = history(tmp_path)
+    for now in (START, START + 30, START - 3600, START - 3570):
+        given.append(frames(now, 1))
+    given.flush()
+    assert sorted(given.scan("gpu", 0).collect()["at"].unique()) == [START - 3600, START - 3570, START, START + 30]
+    assert all(s.start < s.end for s in given.segments())
+
+
+def test_a_value_that_was_not_seen_again_is_not_kept_again(tmp_path: Path) -> None:
+    """A source that died on a flicker to 0 leaves one sample of it, so that a replay does not take it for a reset."""
+    given = history(tmp_path)
+    for seen, errors in ((0, 2), (30, 0)):
+        given.append(frames(START + seen, errors))
+    table = pl.DataFrame({"node": ["n0"], "index": ["0"], "seen": [START + 30], "errors": [0]})
+    for now in (START + 60, START + 90):
+        given.append(build(FLEET, CATALOGUE, [TelemetryBatch("dcgm", START + 30, {"gpu": table})], now))
+    given.append(frames(START + 120, 2))
+    kept = given.scan("gpu", 0).filter(node="n0", index="0").sort("at").collect()
+    assert kept["errors"].to_list() == [2, 0, None, None, 2]
+    windows = Windows(CATALOGUE)
+    given.replay(windows, declare(FLEET), FLEET.revision, START + 121)
+    assert windows.update(frames(START + 130, 2)).tables["gpu"].frame["short"][0] == 0.0
 
 
 def test_an_empty_history_is_empty(tmp_path: Path) -> None:
@@ -117,3 +144,35 @@ def test_an_empty_history_is_empty(tmp_path: Path) -> None:
     given = history(tmp_path / "new" / "folder")
     assert given.scan("gpu", 0).collect().is_empty()
     assert given.replay(Windows(CATALOGUE), declare(FLEET), FLEET.revision, START) == 0
+
+
+def damaged_page(path: Path) -> None:
+    """Overwrite the pages and leave the footer, which says what is where, whole."""
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    for place in range(4, len(data) - footer):
+        data[place] ^= 0xA5
+    path.write_bytes(bytes(data))
+
+
+def column_of_text(path: Path) -> None:
+    frame = pl.read_parquet(path)
+    frame.with_columns(pl.lit("many").alias("errors")).write_parquet(path)
+
+
+@pytest.mark.parametrize("damage", [damaged_page, column_of_text])
+def test_a_damaged_segment_does_not_stop_the_replay(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """The segment is put aside and said once; the others are replayed, and the turn goes on."""
+    given, live = history(tmp_path), Windows(CATALOGUE)
+    last = fill(given, 40, live)
+    given.flush()
+    first = given.segments("gpu")[0]
+    damage(first.path)
+    again, windows = history(tmp_path), Windows(CATALOGUE)
+    assert again.replay(windows, declare(FLEET), FLEET.revision, last.at + 1) > 10
+    assert len(again.problems) == 1
+    assert first.path.name in again.problems[0]
+    now = frames(last.at + 60, 40)
+    short, expected = (w.update(now).tables["gpu"].frame["short"].to_list() for w in (windows, live))
+    assert short == expected
+    assert short[0] is not None

@@ -15,9 +15,11 @@ from alembic.script import ScriptDirectory
 from nodeworthy.errors import BadRequest
 from nodeworthy.record import migrations
 from nodeworthy.record.engine import make_engine, parse_url
+from nodeworthy.record.rows import from_event
 from nodeworthy.record.store import open_store
 from nodeworthy.record.tables import metadata
 from tests.postgres import Server
+from tests.record_samples import event
 
 
 def sqlite_schema(path: Path) -> list[str]:
@@ -97,4 +99,24 @@ def test_an_upgrade_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sqlite_schema(path) == []
     store = open_store(str(path))
     assert store.load().sequence == 0
+    store.close()
+
+
+def test_events_from_before_the_count_stand_for_themselves(tmp_path: Path) -> None:
+    """A store of schema 0001 keeps its events through the upgrade, each for one line."""
+    path = tmp_path / "record.db"
+    engine = make_engine(parse_url(str(path)))
+    migrations.upgrade(engine, "0001")
+    row = {**from_event(event()), "id": 1}
+    for later in ("more", "read_at", "timed"):
+        del row[later]
+    names = ", ".join(f'"{name}"' for name in row)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"INSERT INTO events ({names}) VALUES ({', '.join('?' * len(row))})",
+            tuple(row.values()),
+        )
+    engine.dispose()
+    store = open_store(str(path))
+    assert store.events().items == (event(),)
     store.close()

@@ -108,11 +108,13 @@ def test_who_marked_and_unmarked() -> None:
     marks = []
     for step in steps:
         play(site, step)
-        marks += [(e.kind, e.actor, e.at) for e in site.outcomes[-1].entries if e.subject == "n1" and "mark" in e.kind]
+        found = [e for e in site.outcomes[-1].entries if e.subject == "n1" and "mark" in e.kind]
+        assert [e.at for e in found] == [site.outcomes[-1].at] * len(found), "told when it was seen"
+        marks += [(e.kind, e.actor, e.data.get("written_at")) for e in found]
     assert marks == [
         ("node.marked", "scheduler slurm", START + 20),
         ("node.marked", "alice", START + 40),
-        ("node.unmarked", "someone", START + 60),
+        ("node.unmarked", "someone", None),
     ]
 
 

@@ -19,7 +19,9 @@ from nodeworthy.service import needs
 from nodeworthy.service.engine import TurnHealth
 from nodeworthy.service.live import LiveViews
 from nodeworthy.service.picture import Picture
-from nodeworthy.service.views import ExplainAnswer, SourceState
+from nodeworthy.service.views import CheckState, ExplainAnswer, SourceState
+from nodeworthy.wiring.selfchecks import all_of, store_check
+from nodeworthy.wiring.settings import Settings
 from tests.pictures import BOOT, START, STEP, Site, fleet, job, node, telemetry, world, xid
 
 
@@ -437,3 +439,63 @@ def test_strange_names_are_one_need() -> None:
     (doubt,) = [need for need in found if need.what == "identity"]
     assert "and 49 more like it" in doubt.summary
     assert sum(need.what == "incident" for need in found) == 0
+
+
+class Counting:
+    """A store that counts what it is asked."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self.store = store
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> object:
+        self.asked.append(name)
+        return getattr(self.store, name)
+
+
+def test_would_asks_the_record_once_for_all_nodes_and_pages(site: Site) -> None:
+    """A hundred holds are one question, and the second page of an answer is none."""
+    site.turn(
+        nodes(site), telemetry(site.world.fleet.nodes, site.now + STEP), [xid(n, site.now) for n in ("n1", "n2", "n3")]
+    )
+    counting = Counting(site.store)  # type: ignore[arg-type]
+    shown = LiveViews(Standing(site), counting, At(site.now), tuple)  # type: ignore[arg-type]
+    first = shown.would(None, {}, 0.0)
+    assert {item.node for item in first.items} == {"n1", "n2", "n3"}
+    assert counting.asked == ["holds", "histories"]
+    assert shown.would(None, {}, 0.0).items is first.items
+    assert counting.asked == ["holds", "histories"]
+    assert {item.node for item in shown.would(("n1",), {}, 0.0).items} == {"n1"}
+
+
+def test_doctor_writes_nothing_and_counts_nothing(site: Site) -> None:
+    """Looking at our health is a read, and a cheap one: that the record takes writes is told by the last commit."""
+    site.turn(nodes(site), telemetry(site.world.fleet.nodes, site.now + STEP))
+    counting = Counting(site.store)  # type: ignore[arg-type]
+    checks = all_of(Settings(), counting, At(site.now), True)  # type: ignore[arg-type]
+    found = {c.name: c for c in LiveViews(Standing(site), counting, At(site.now + 7), tuple, checks).doctor().items}  # type: ignore[arg-type]
+    assert counting.asked == ["sequence"]
+    assert found["store"].state is CheckState.OK
+    assert "the last commit was 7 s ago" in found["turn"].sentence
+
+    assert isinstance(site.store, SqlStore)
+    site.store.close()
+    gone = open_store("temporary:")
+    gone.close()
+    assert store_check(gone).state is CheckState.FAIL
+
+
+def test_a_list_is_made_anew_for_the_next_picture(site: Site) -> None:
+    """What is kept for the pages of a list belongs to one picture and one question."""
+    site.turn(nodes(site), telemetry(site.world.fleet.nodes, site.now + STEP))
+    standing = Standing(site)
+    shown = LiveViews(standing, site.store, At(site.now), tuple)  # type: ignore[arg-type]
+    before = shown.nodes(None, {}, frozenset()).items
+    assert shown.nodes(None, {}, frozenset()).items is before
+    assert [n.name for n in shown.nodes(("n1",), {}, frozenset()).items] == ["n1"]
+    site.turn(nodes(site, node("n1", "DOWN")), telemetry(site.world.fleet.nodes, site.now + STEP))
+    assert site.picture is not None
+    standing.picture = site.picture
+    after = {n.name: n.state for n in shown.nodes(None, {}, frozenset()).items}
+    assert after["n1"] is NodeState.FAILED
+    assert shown.findings(None, {}, frozenset()).items is shown.findings(None, {}, frozenset()).items

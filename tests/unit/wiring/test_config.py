@@ -125,6 +125,11 @@ def test_everything_wrong_is_told_at_once_with_its_line() -> None:
         ("[policy]\nshared_share = 1.5\n", 2, "less than or equal to 1"),
         ('[[prometheus]]\nurl = "ftp://x"\n', 2, "address"),
         ('[[prometheus]]\nurl = "http://u:p@x:9090"\n', 2, "password"),
+        ('[[prometheus]]\nurl = "http://token@x:9090"\n', 2, "password"),
+        ('[[prometheus]]\nurl = "http://x:9090/?token=secret"\n', 2, "password"),
+        ('[[exporters]]\nname = "a"\ntargets = ["http://x/metrics?access_token=1"]\n', 3, "password"),
+        ('store = "postgresql://u@h/d?sslmode=require&password=s"\n', 1, "password"),
+        ('[slurm]\nenvironment = {SLURM_JWT = "ey"}\n', 2, "SLURM_JWT"),
         ('[[exporters]]\nname = "a"\n[[exporters]]\nname = "b"\ntargets = ["http://x"]\n', 1, "targets"),
         ('[[exporters]]\nname = "a"\ntargets = ["http://n[1-"]\n', 3, "node set"),
         ("slurm = 5\n", 1, "dictionary"),
@@ -135,6 +140,22 @@ def test_each_kind_of_mistake_is_placed(text: str, line: int, word: str) -> None
     found = problems(text)
     assert found[0][0] == line
     assert word in " ".join(str(part) for part in found[0])
+
+
+@pytest.mark.parametrize("name", ["slurm", "turn", "retention", "api"])
+@pytest.mark.parametrize(
+    "section",
+    [
+        '[[exporters]]\ntargets = ["http://x"]\n',
+        '[[prometheus]]\nurl = "http://x"\n',
+        '[[logs]]\npath = "/var/log/x"\n',
+    ],
+)
+def test_a_source_cannot_speak_for_us(section: str, name: str) -> None:
+    """An exporter called `slurm` would overwrite the scheduler's reading, one called `turn` keep a dead turn alive."""
+    ((_, _, message, _),) = problems(f'{section}name = "{name}"\n')
+    assert repr(name) in message
+    assert parse(f'[[exporters]]\ntargets = ["http://x"]\nname = "{name}-exporter"\n', "n.toml")
 
 
 def test_two_sources_of_one_name_are_refused() -> None:
@@ -159,9 +180,27 @@ def test_a_secret_that_others_can_read_is_an_error(tmp_path: Path) -> None:
 
 def test_log_that_is_not_there_yet_is_a_warning(tmp_path: Path) -> None:
     """A log file may come later; a fleet file that is named must be there."""
-    _, warnings = parse(f'[[logs]]\npath = "{tmp_path}/kern.log"\n', "n.toml")
+    _, warnings = parse(f'[[logs]]\npath = "{tmp_path}/kern.log"\ntrusted = true\n', "n.toml")
     assert [(w.line, w.field) for w in warnings] == [(2, "logs[0].path")]
     assert problems(f'fleet = "{tmp_path}/fleet.toml"\n')[0][1] == "fleet"
+
+
+def test_trust_in_a_central_file_must_be_stated(tmp_path: Path) -> None:
+    """A sender to a file of many hosts chooses all that is in a line; a node's own file is its own."""
+    log = tmp_path / "kern.log"
+    log.touch()
+
+    def read(more: str) -> tuple[bool, list[str]]:
+        found, warnings = parse(f'[[logs]]\npath = "{log}"\n{more}\n', "n.toml")
+        return found.logs[0].is_trusted, [f"{w.line} {w.field} {w.remedy}" for w in warnings]
+
+    trusted, warned = read("")
+    assert not trusted
+    assert len(warned) == 1 and warned[0].startswith("1 logs[0] trusted = true if")
+    assert read("trusted = true") == (True, [])
+    assert read("trusted = false") == (False, [])
+    assert read('host = "n1"') == (True, [])
+    assert read('host = "n1"\ntrusted = false') == (False, [])
 
 
 def test_node_sets_in_targets_are_unfolded() -> None:

@@ -11,6 +11,7 @@ from nodeworthy.errors import NotKnown
 from nodeworthy.model.record import Outcome
 from nodeworthy.model.status import NodeState
 from nodeworthy.record.store import SqlStore, open_store
+from nodeworthy.wiring.config import load as load_settings
 from nodeworthy.wiring.settings import Settings
 from nodeworthy.wiring.world import NOT_READ_YET, first_picture, fleet_of, load_world, save_world
 from tests.pictures import BOOT, START, STEP, Site, fleet, node, scheduler, telemetry, world, xid
@@ -124,6 +125,25 @@ def test_what_changed_while_we_were_away_is_told(store: SqlStore) -> None:
     assert [k for k in site.kinds() if k.endswith("revision")] == ["fleet.revision"]
 
 
+def test_a_fleet_file_that_lies_around_is_not_served(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started in /tmp, `serve` must not take a tenant's ./fleet.toml; beside its configuration it does."""
+    monkeypatch.delenv("NODEWORTHY_FLEET", raising=False)
+    monkeypatch.setattr("nodeworthy.adapters.files.fleet.SYSTEM", tmp_path / "none.toml")
+    text = '[classes.c]\ngpus = 8\n[[nodes]]\nnames = "evil1"\nclass = "c"\n'
+    anywhere, ours = tmp_path / "tmp", tmp_path / "etc"
+    for folder in (anywhere, ours):
+        folder.mkdir()
+    (anywhere / "fleet.toml").write_text(text)
+    (ours / "fleet.toml").write_text(text.replace("evil1", "n1"))
+    (ours / "nodeworthy.toml").write_text(f'state_dir = "{tmp_path}"\n')
+    monkeypatch.chdir(anywhere)
+    assert load_world(Settings(state_dir=tmp_path), store)[1] is False
+    settings, _ = load_settings(ours / "nodeworthy.toml")
+    assert list(load_world(settings, store)[0].fleet.nodes) == ["n1"]
+
+
 def test_an_undeclared_fleet_is_the_last_that_slurm_listed(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +160,7 @@ def test_an_undeclared_fleet_is_the_last_that_slurm_listed(
     assert again.fleet == listed.fleet and again.fleet.revision == listed.fleet.revision
 
 
-def _no_fleet(_: object) -> Path:
+def _no_fleet(_: object, **_here: bool) -> Path:
     raise NotKnown("there is no fleet file")
 
 

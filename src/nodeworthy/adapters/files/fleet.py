@@ -20,27 +20,34 @@ from nodeworthy.adapters.files import fleet_schema as schema
 from nodeworthy.adapters.files.positions import Path as Place
 from nodeworthy.adapters.files.positions import line_of, positions
 from nodeworthy.errors import BadFile, BadRequest, NotKnown, Problem
-from nodeworthy.model.fleet import Fleet, Names, Node, NodeClass
+from nodeworthy.model.fleet import MOST_PARTS, Fleet, Names, Node, NodeClass
 from nodeworthy.model.nodeset import unfold
 from nodeworthy.model.toml_text import read_toml
 
 ENVIRONMENT: Final = "NODEWORTHY_FLEET"
-SEARCHED: Final = (Path("fleet.toml"), Path("/etc/nodeworthy/fleet.toml"))
+SYSTEM: Final = Path("/etc/nodeworthy/fleet.toml")
+HERE: Final = Path("fleet.toml")
 NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _ENOUGH: Final = 200  # problems shown; a file with more has one cause
 
 
-def find_fleet(given: str | Path | None = None) -> Path:
-    """Where the fleet file is: as given, $NODEWORTHY_FLEET, ./fleet.toml, /etc/nodeworthy/fleet.toml."""
+def find_fleet(given: str | Path | None = None, *, here: bool = True) -> Path:
+    """Where the fleet file is: as given, $NODEWORTHY_FLEET, ./fleet.toml, /etc/nodeworthy/fleet.toml.
+
+    `here` false leaves out the working directory: what decides over a fleet must not depend on where somebody stood
+    when it was started, least of all in a directory that others may write. Raises NotKnown.
+    """
     if given:
         return Path(given)
     if named := os.environ.get(ENVIRONMENT):
         return Path(named)
-    for path in SEARCHED:
+    searched = (HERE, SYSTEM) if here else (SYSTEM,)
+    for path in searched:
         if path.is_file():
             return path
+    places = " and ".join(str(path) if path.is_absolute() else f"./{path}" for path in searched)
     raise NotKnown(
-        "there is no fleet file: looked for ./fleet.toml and /etc/nodeworthy/fleet.toml",
+        f"there is no fleet file: looked for {places}",
         hint=f"nodeworthy fleet import slurm, or name the file with --fleet or ${ENVIRONMENT}",
     )
 
@@ -183,11 +190,12 @@ class _Reader:
         for key in ("gpus", "cpus", "memory_mb", "sockets"):
             if key in table and table[key] < (0 if key == "gpus" else 1):
                 self.wrong((*place, key), f"cannot be {table[key]}", "leave it out if it is not known")
-        if table.get("gpus", 0) > 256:
+        if table.get("gpus", 0) > MOST_PARTS:
             self.wrong((*place, "gpus"), f"{table['gpus']} GPUs in one node", "count the GPUs of one node, not of all")
         if table.get("gpu_type") and not table.get("gpus"):
             self.wrong((*place, "gpu_type"), "names a GPU type, but the class has no GPUs", "add gpus = 8, or drop it")
         expect = self.table(table.pop("expect", {}), schema.EXPECT, (*place, "expect"), extra=True)
+        self.nics(expect.get("nics"), (*place, "expect", "nics"))
         taken = {key.name for key in schema.CLASS} | {"name"}
         for key in taken & expect.keys():
             self.wrong((*place, "expect", key), f"{key!r} is no free expectation", "move it up into the class")
@@ -197,6 +205,18 @@ class _Reader:
             if near:
                 self.wrong((*place, "expect", key), f"no check knows {key!r}", f"did you mean {near[0]!r}?")
         return NodeClass(name, expect=expect, **table)
+
+    def nics(self, text: object, place: Place) -> None:
+        """The ports of a class become rows of every turn, so they are unfolded here and not only there."""
+        if not isinstance(text, str):
+            return
+        try:
+            ports = unfold(text)
+        except BadRequest as error:
+            self.wrong(place, str(error), "write the ports of one node as a set, such as mlx5_[0-7]")
+            return
+        if len(ports) > MOST_PARTS:
+            self.wrong(place, f"{len(ports):,} ports in one node", "count the ports of one node, not of all")
 
     def group(self, value: object, place: Place, classes: Mapping[str, NodeClass]) -> list[Node]:
         table = self.table(value, schema.GROUP, place)

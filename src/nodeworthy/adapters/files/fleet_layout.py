@@ -18,6 +18,7 @@ from nodeworthy.adapters.files.fleet_schema import NAME_SLOT
 from nodeworthy.errors import BadRequest
 from nodeworthy.model.fleet import Fleet, Node, NodeClass
 from nodeworthy.model.nodeset import fold, unfold
+from nodeworthy.model.order import natural
 
 Plain = dict[str, Any]
 _LONG = 400  # characters: a longer node set is scattered, and reads better as lines of its own
@@ -188,10 +189,6 @@ def domains_of(fleet: Fleet) -> dict[str, dict[str, list[str]]]:
         for kind, domain in node.domains.items():
             found.setdefault(kind, {}).setdefault(domain, []).append(node.name)
     return found
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def domain_lines(members: Mapping[str, Sequence[str]]) -> Plain:

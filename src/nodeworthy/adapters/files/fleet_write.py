@@ -16,10 +16,11 @@ import tomlkit
 from tomlkit.items import AoT, Table
 
 from nodeworthy.adapters.files.fleet import parse_fleet, read_groups, spread
-from nodeworthy.adapters.files.fleet_layout import Old, Plain, domain_lines, domains_of, layout, natural
+from nodeworthy.adapters.files.fleet_layout import Old, Plain, domain_lines, domains_of, layout
 from nodeworthy.errors import BadRequest, Broken
 from nodeworthy.model.fleet import Fleet
 from nodeworthy.model.nodeset import fold, unfold
+from nodeworthy.model.order import natural
 from nodeworthy.model.toml_text import read_toml
 
 _MANY: Final = 100  # more new lines than this are added to a table as text
@@ -57,7 +58,7 @@ def write_file(path: Path, text: str) -> Path | None:
             _replace(backup, path.read_bytes(), mode)
         _replace(path, text.encode(), mode)
     except OSError as error:
-        raise BadRequest(f"cannot write {path}: {error.strerror}", hint="choose another place with --output") from error
+        raise BadRequest(f"cannot write {path}: {error.strerror}", hint="choose another place with --to") from error
     return backup
 
 

@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +113,7 @@ def since(path: Path, place: Place) -> Iterator[tuple[BinaryIO, int]]:
 def _holds(file: BinaryIO, path: Path, place: Place) -> bool:
     try:
         return place.is_in(file)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return False  # a compressed file that is still being written, or damaged
 
 

@@ -9,14 +9,20 @@ Each `read` looks at the path once. What it may find, and what it does:
 - no file: an error, unless one is still open; "there is nothing" and "I cannot see" differ.
 After a restart the file is found again by its place (see `place`), also among the rotated and compressed ones.
 
-The work runs in a thread, at most `MOST` bytes at a time, so that a backlog of gigabytes holds up nobody.
+All work on files runs in a thread, at most `MOST` bytes at a time, so that a backlog of gigabytes holds up nobody. A
+thread that hangs in a dead mount is waited for again by the next `read`: there is one at a time, and what it brings is
+handed over once, together with its cursor, or not at all. A file moves on only when its lines are events.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
+import threading
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -36,6 +42,14 @@ MOST = 16 * 1024 * 1024
 LINGER_S = 60.0
 # unknown hosts that are remembered by name
 MOST_UNKNOWN = 1000
+# a stamp further ahead than clocks of one site differ (as for telemetry) says nothing of when the line was written
+AHEAD_S = 5.0
+# a line without a time that was written since the last read is at most so old
+LIVE_S = 60.0
+# how often those are looked up again: the fleet may have learnt them
+ASK_AGAIN_S = 10.0
+
+Heard = tuple[list[LogEvent], list[Place]]
 
 
 @dataclass
@@ -77,10 +91,11 @@ class Open:
 class LogFile:
     """An event log (see `ports.EventLog`) over one file.
 
-    `resolve` gives the node of a host name, or None. `host` stands for lines that name none (a node's own dmesg).
-    `cursor` is what `cursor()` gave before a restart. Without one, reading starts at the end of a file that is already
-    there (`from_start`: at its beginning) and at the beginning of one that appears later. `trust_tag`: false for a file
-    that takes all facilities on machines where tenants log in, because `logger -t kernel` writes the kernel's tag.
+    `source` is its name (default: the path). `resolve` gives the node of a host name, or None. `host` stands for lines
+    that name none (a node's own dmesg). `cursor` is what `cursor()` gave before a restart. Without one, the first read
+    starts at the end of a file that is there (`from_start`: at its beginning), and at the beginning of one that appears
+    later. `trusted`: false for a file that others than the kernel's own transport may write to: tag, facility, priority
+    and host are then only what the writer says, and none of its lines is trusted.
     """
 
     def __init__(
@@ -96,20 +111,26 @@ class LogFile:
         boot: float | None = None,
         host: str = "",
         from_start: bool = False,
-        trust_tag: bool = True,
+        trusted: bool = True,
+        source: str = "",
     ) -> None:
         self.path = path
-        self.source = f"log:{path}"
+        self.source = source or str(path)
         self.problems: tuple[str, ...] = ()
         self.unknown: dict[str, int] = {}
+        self._asked_at = 0.0
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
-        self._trust_tag = trust_tag
+        self._trusted, self._from_start = trusted, from_start
         self._open: list[Open] = []  # oldest first; the last one has the name
-        self._restore = _places(cursor) or _first_place(path, from_start)
-        self._places: list[Place] = list(self._restore)
+        self._restore = _places(cursor)
+        self._places: list[Place] = list(self._restore)  # behind what was handed over
+        self._looked = bool(self._restore)  # whether it is known where to begin
         # there, but not to be opened (yet): what it holds by the time it can be opened is old
-        self._not_yet = not self._restore and path.exists()
+        self._not_yet = False
+        self._up_to: float | None = None  # when all that was there had been read
+        self._ahead: set[str] = set()
+        self._reading: Future[Heard] | None = None
 
     @property
     def unknown_names(self) -> tuple[str, ...]:
@@ -117,8 +138,21 @@ class LogFile:
         return tuple(self.unknown)
 
     async def read(self) -> Sequence[LogEvent]:
-        """What was written since the last read. Raises Unreachable when the file cannot be opened."""
-        return await asyncio.to_thread(self._read)
+        """What was written since the last read. Raises Unreachable when the file cannot be opened.
+
+        May be given up at any time: the next one goes on waiting for the same reading and gets what it brings.
+        """
+        if self._reading is None:
+            self._reading = _in_a_thread(self._read)
+        try:
+            events, self._places = await asyncio.wrap_future(self._reading)
+        except asyncio.CancelledError:
+            raise  # given up; the reading goes on, or waits to be fetched
+        except Exception:
+            self._reading = None
+            raise
+        self._reading = None
+        return events
 
     def cursor(self) -> Mapping[str, object]:
         """Where reading stands: store it in the transaction that stores what was read."""
@@ -130,22 +164,50 @@ class LogFile:
             file.file.close()
         self._open, self._restore = [], list(self._places)
 
-    def _read(self) -> list[LogEvent]:
+    def _read(self) -> Heard:
         self._look()
+        self._ask_again()
         events: list[LogEvent] = []
-        left = MOST
+        left, began = MOST, self._clock.now()
         for file in list(self._open):
-            took, found = self._lines_of(file, left)
+            try:
+                took, found = self._lines_of(file, left)
+            except (OSError, EOFError, zlib.error) as error:
+                if file.until is not None:
+                    self._unreadable(file, error)
+                    continue
+                if not events:
+                    raise Unreachable(f"the log {self.path} cannot be read: {error}") from error
+                break  # what the others gave is handed over; the next read meets the same
             events += found
             left -= took
             if left <= 0:
                 break
         self._leave()
-        self._places = [file.place for file in self._open]
-        return events
+        if left > 0:
+            self._up_to = began
+        return events, [file.place for file in self._open]
+
+    def _ask_again(self) -> None:
+        now = self._clock.monotonic()
+        if self.unknown and now - self._asked_at >= ASK_AGAIN_S:
+            self._asked_at = now
+            self.unknown = {h: count for h, count in self.unknown.items() if not h or self._resolve(h) is None}
+
+    def _unreadable(self, file: Open, error: Exception) -> None:
+        """A rotated file that is damaged is left at once, one that cannot be read now when its time is over."""
+        damaged = isinstance(error, (gzip.BadGzipFile, EOFError, zlib.error))
+        if damaged or self._clock.monotonic() >= (file.until or 0.0):
+            self._say(f"{self.path}: a rotated file beside it cannot be read on, its lines may be missing: {error}")
+            file.done = True
 
     def _look(self) -> None:
         """Make the list of open files agree with what is under the name now."""
+        if not self._looked:
+            self._restore = _first_place(self.path, self._from_start)
+            self._places = list(self._restore)
+            self._not_yet = not self._restore and self.path.exists()
+            self._looked = True
         try:
             stat = self.path.stat()
         except OSError as error:
@@ -228,18 +290,21 @@ class LogFile:
         file.file.seek(file.offset)
         data = file.file.read(most)
         end = data.rfind(b"\n") + 1
+        done, skipping = file.done, file.skipping
         if file.until is not None and len(data) < most and self._clock.monotonic() >= file.until:
-            end, file.done = len(data), True
+            end, done = len(data), True
         start = 0
-        if file.skipping:
+        if skipping:
             start = data.find(b"\n") + 1
-            file.skipping = not start
-            if file.skipping:
+            skipping = not start
+            if skipping:
                 start = end = len(data)
         elif not end and len(data) >= LONGEST:
-            end, file.skipping = len(data), True
+            end, skipping = len(data), True
+        found = self._events(data[start:end]) if end > start else []
         file.take(data[:end])
-        return len(data), self._events(data[start:end]) if end > start else []
+        file.done, file.skipping = done, skipping
+        return len(data), found
 
     def _events(self, block: bytes) -> list[LogEvent]:
         now = self._clock.now()
@@ -247,7 +312,7 @@ class LogFile:
         found: list[LogEvent] = []
         for _, raw in lines_at(block, self._find(block)):
             line = parse(raw, reference)
-            if line.by_tag and not self._trust_tag:
+            if line.kernel and not self._trusted:
                 line = line._replace(kernel=None)
             event = self._grammar.classify(line)
             if event is not None:
@@ -255,14 +320,15 @@ class LogFile:
         return found
 
     def _log_event(self, event: Event, now: float) -> LogEvent:
-        """In the words of the model. A line whose own time is not known counts as written when it was read."""
+        """In the words of the model."""
         host = event.host or self._host
         node = self._resolve(host) if host else None
         if node is None and (host in self.unknown or len(self.unknown) < MOST_UNKNOWN):
             self.unknown[host] = self.unknown.get(host, 0) + 1
         said = event.verdict
+        at, timed = self._time(event.time, host, now)
         return LogEvent(
-            at=now if event.time is None else event.time,
+            at=at,
             host=host,
             component=said.component,
             kind=said.kind,
@@ -276,13 +342,44 @@ class LogFile:
             message=event.message,
             node=node,
             source=self.source,
+            read_at=now,
+            timed=timed,
         )
+
+    def _time(self, said: float | None, host: str, now: float) -> tuple[float, bool]:
+        """When a line was written, and whether that is known. One without a time, or with one that cannot be, counts as
+        written when it was read; that is its time only if it was written since the last read, not long ago."""
+        if said is not None and said <= now + AHEAD_S:
+            return said, True
+        if said is not None and host not in self._ahead and len(self._ahead) < MOST_UNKNOWN:
+            self._ahead.add(host)
+            self._say(
+                f"{self.path}: {host or 'a line'} stamps lines {said - now:,.0f} s ahead (a wrong clock or zone?); they "
+                "are taken as written when they were read"
+            )
+        return now, self._up_to is not None and now - self._up_to <= LIVE_S
 
     def _leave(self) -> None:
         """Close files that have lost their name long enough ago and are read to their end."""
         for file in [file for file in self._open if file.done]:
             self._open.remove(file)
             file.file.close()
+
+
+def _in_a_thread(work: Callable[[], Heard]) -> Future[Heard]:
+    """Runs at once in a thread of its own. It is a daemon, because one that hangs must not hold up the others' threads
+    nor our end."""
+    future: Future[Heard] = Future()
+    future.set_running_or_notify_cancel()  # so that giving up the waiting does not cancel the work
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (handed to whoever waits)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="log", daemon=True).start()
+    return future
 
 
 def _first_place(path: Path, from_start: bool) -> list[Place]:

@@ -34,6 +34,7 @@ class _Slow:
     version: str
     topology: tuple[TopologyUnit, ...]
     problems: tuple[str, ...]
+    users: frozenset[str]
 
 
 class SlurmScheduler:
@@ -90,6 +91,7 @@ class SlurmScheduler:
             partitions=partitions,
             topology=slow.topology,
             problems=(*slow.problems, *_unlisted(nodes, partitions)),
+            daemon_users=slow.users,
         )
 
     async def _read_slow(self) -> _Slow:
@@ -97,18 +99,28 @@ class SlurmScheduler:
         if self._slow is None or now - self._slow.read_at >= self._slow_interval_s:
             config = text.config(await self._command.run("scontrol", "show", "config"))
             topology, problems = await self._read_topology()
-            self._slow = _Slow(now, config.get("ClusterName", ""), config["SLURM_VERSION"], topology, problems)
+            if topology is None:
+                # what could not be read is what it was: a fleet does not lose its switches to a time-out
+                topology = self._slow.topology if self._slow else ()
+            users = frozenset(_user(config.get(key, "")) for key in ("SlurmUser", "SlurmdUser")) - {""}
+            self._slow = _Slow(now, config.get("ClusterName", ""), config["SLURM_VERSION"], topology, problems, users)
         return self._slow
 
-    async def _read_topology(self) -> tuple[tuple[TopologyUnit, ...], tuple[str, ...]]:
+    async def _read_topology(self) -> tuple[tuple[TopologyUnit, ...] | None, tuple[str, ...]]:
+        """The topology, empty where there is none and None where it could not be read; and what went wrong."""
         try:
             return text.topology(await self._command.run("scontrol", "show", "topology")), ()
         except Refused as error:
             if "No topology information available" in str(error):
                 return (), ()
-            return (), (f"the topology could not be read: {error}",)
+            return None, (f"the topology could not be read: {error}",)
         except WorldError as error:
-            return (), (f"the topology could not be read: {error}",)
+            return None, (f"the topology could not be read: {error}",)
+
+
+def _user(text: str) -> str:
+    """`slurm(64030)` → `slurm`"""
+    return text.partition("(")[0].strip()
 
 
 def _with_reservations(

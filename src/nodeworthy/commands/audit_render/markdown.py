@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nodeworthy.cli.printable import printable
 from nodeworthy.commands.audit_render.sections import answer, heading, sections
 from nodeworthy.commands.audit_render.words import Section
 from nodeworthy.reports.audit.report import Audit
@@ -36,5 +37,5 @@ def _line(cells: tuple[str, ...]) -> str:
 
 def _safe(text: str) -> str:
     """One line, with everything that Markdown or HTML would act on escaped."""
-    flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    flat = printable(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join("\\" + c if c in "\\`*_[]|#" else c for c in flat)

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from nodeworthy.cli.printable import printable
 from nodeworthy.commands.audit_render.sections import answer, heading, sections
 from nodeworthy.commands.audit_render.words import Section
 from nodeworthy.reports.audit.report import Audit
@@ -35,9 +36,9 @@ def page(audit: Audit, *, width: int, colour: bool, wide: bool = False) -> str:
         emoji=False,
     )
     first, second = answer(audit)
-    console.print(Text(heading(audit), style="dim"))
-    console.print(Text(first, style="bold"))
-    console.print(Text(second))
+    console.print(Text(printable(heading(audit)), style="dim"))
+    console.print(Text(printable(first), style="bold"))
+    console.print(Text(printable(second)))
     for section in sections(audit):
         _draw(console, section, wide)
     hint = "All rows: -o wide. Pictures and all tables: --html FILE. For programs: -o json."
@@ -47,13 +48,13 @@ def page(audit: Audit, *, width: int, colour: bool, wide: bool = False) -> str:
 
 def _draw(console: Console, section: Section, wide: bool) -> None:
     console.print()
-    console.print(Text.assemble((section.title.upper(), "bold"), "  ", section.sentence))
+    console.print(Text.assemble((section.title.upper(), "bold"), "  ", printable(section.sentence)))
     limit = len(section.rows) if wide else section.short
     rows = section.rows[:limit]
     if not rows:
         return
     columns = tuple(range(len(section.headings))) if wide else PAGE_COLUMNS[section.id]
-    cells = [[" ".join(row[k].split()) for k in columns] for row in rows]
+    cells = [[printable(" ".join(row[k].split())) for k in columns] for row in rows]
     headings = [section.headings[k] for k in columns]
     numbers = [k in section.right for k in columns]
     names = [k == 0 and section.id != "gaps" for k in columns]

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from nodeworthy.errors import BadRequest
 from nodeworthy.record.engine import writing
 
-HEAD: Final = "0001"
+HEAD: Final = "0003"
 _LOCK: Final = 0x6E6F6465  # PostgreSQL advisory lock of schema changes ("node")
 _ONE_AT_A_TIME: Final = threading.Lock()  # Alembic keeps its context in module globals
 
