@@ -213,5 +213,5 @@ def test_postgresql_keeps_the_same(ground: Ground, place: Callable[[str], Path],
         assert {k: again[k] for k in ("key", "since", "evidence")} == {k: hold[k] for k in ("key", "since", "evidence")}
         kinds = [e["kind"] for e in site.entries("n3") if e["kind"] in ("finding.opened", "hold.would")]
         assert kinds == ["finding.opened", "hold.would"]
-        assert "postgresql" in site.text("doctor")
+        assert not (site.directory / "state" / "record.db").exists(), "the record is in PostgreSQL alone"
     assert ground.watched.written_by_others() == {}
