@@ -23,6 +23,7 @@ from nodeworthy.cli.client import connect
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
 END_S = 10.0
+READY = "INFO nodeworthy: observing "
 
 Answer = Mapping[str, Any]
 
@@ -111,13 +112,15 @@ class Site:
     # the process
 
     def start(self) -> Site:
-        """Start serve and return once its first turn is made and every source has been tried."""
+        """Start serve and return once it is ready, as it tells systemd, and every source has been tried."""
         self.configure()
+        ready_before = self.log.count(READY)
         assert len(os.fsencode(self.socket)) <= 107
         with (self.directory / "serve.log").open("ab") as log:
             command = [sys.executable, "-m", "nodeworthy.cli.main", "serve", "--config", str(self.config)]
             self.process = subprocess.Popen(command, env=self._env(), stdout=log, stderr=log, cwd="/")
         await_true("serve looks at every source", self._looking, START_S, 0.1, lambda: self.log)
+        await_true("serve is ready", lambda: self.log.count(READY) > ready_before, START_S, 0.1, lambda: self.log)
         return self
 
     def _looking(self) -> bool:

@@ -24,7 +24,7 @@ from tests.acceptance.catalogue import MAX_AGE_S, strict_layer
 from tests.acceptance.conftest import Ground
 from tests.acceptance.site import Site, await_true
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 SEEN_S = 25.0
 """By then serve has noticed: a value's greatest age, a reading that hangs, and a few turns of a busy machine."""

@@ -17,7 +17,7 @@ from labs.slurm_states import ExpectedNode
 from tests.acceptance.conftest import PERSON, States
 from tests.acceptance.site import ROOT, Answer
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,8 @@ def _suspect(name: str, adverse: Sequence[Finding]) -> NodeStatus:
 
 
 def still_dark(before: Mapping[str, NodeStatus]) -> dict[str, str]:
-    """The nodes that were unknown stay so, with this reason, while telemetry has not been tried since a start."""
+    """The nodes that were unknown stay so, with this reason: for while telemetry that was lost when we stopped has
+    not been tried since the start."""
     return {n: "it has not been looked at since the start" for n, s in before.items() if s.state is NodeState.UNKNOWN}
 
 

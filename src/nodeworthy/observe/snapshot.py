@@ -101,9 +101,9 @@ class Seen:
         """The sources that have not answered since we started."""
         return [s.name for s in self.sources.values() if s.last_ok is None]
 
-    def untried(self) -> bool:
-        """Whether some telemetry was not asked yet."""
-        return any(s.last_try is None for s in self.sources.values() if s.kind in TELEMETRY)
+    def untried(self) -> frozenset[str]:
+        """The telemetry that was not asked yet."""
+        return frozenset(s.name for s in self.sources.values() if s.kind in TELEMETRY and s.last_try is None)
 
 
 SCHEDULER = "scheduler"

@@ -44,7 +44,8 @@ def turn(world: World, before: Picture, seen: Seen, frames: Frames, now: float) 
     findings |= carried(findings, seen.unheard(), before.findings)
 
     # decide: findings and the scheduler's marks become incidents, holds and one word a node
-    blind = (still_dark(before.statuses) if seen.untried() else {}) | blind_nodes(frames, besides=(SOURCE,))
+    dark = still_dark(before.statuses) if seen.untried() & before.lost else {}
+    blind = dark | blind_nodes(frames, besides=(SOURCE,))
     answered = answering(frames, judged.answers, blind)
     incidents = tuple(group(findings, world.fleet, world.policy, world.catalogue, answered))
     holds = want(findings, world.catalogue, incidents, before.holds, world.policy, now)

@@ -79,8 +79,8 @@ def test_a_source_that_never_answered_is_dark_at_once() -> None:
     assert seen(problem="refused", last_try=NOW).down(NOW) == {"dcgm": "refused"}
     assert seen(problem="refused", last_try=NOW, last_ok=NOW - 1).down(NOW) == {}, "one failure is no loss"
     assert seen().down(NOW) == {}, "not tried yet"
-    assert (seen().unheard(), seen().untried()) == (["dcgm"], True)
-    assert (seen(last_ok=NOW, last_try=NOW).unheard(), seen(last_try=NOW).untried()) == ([], False)
+    assert (seen().unheard(), seen().untried()) == (["dcgm"], {"dcgm"})
+    assert (seen(last_ok=NOW, last_try=NOW).unheard(), seen(last_try=NOW).untried()) == ([], set())
 
 
 def test_what_was_dark_stays_so_until_it_is_looked_at() -> None:
