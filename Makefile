@@ -29,11 +29,11 @@ up: setup  ## start a private Slurm lab with faults and Nodeworthy watching it
 
 # Tests of one process share the two cores; those that start services or measure run alone, and last.
 test: setup packages lint  ## lint, types, layers and all tests
-	$(BIN)/pytest -q -n 2 --dist loadfile $(PURE)
+	$(BIN)/pytest -q -n 2 --dist worksteal $(PURE)
 	$(BIN)/pytest -q --durations=15 $(addprefix --ignore=,$(PURE))
 
 unit: setup  ## only the tests that need no service (under a minute)
-	$(BIN)/pytest -q -n 2 --dist loadfile $(PURE)
+	$(BIN)/pytest -q -n 2 --dist worksteal $(PURE)
 
 lint: setup  ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

@@ -99,7 +99,7 @@ def temporary() -> Iterator[SqlStore]:
 
 
 @given(stories)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_turn_is_a_function(told: list[Step]) -> None:
     """The same arguments give the same picture and the same outcome, and leave the picture before as it was."""
     site = Site()
@@ -119,7 +119,7 @@ def test_a_turn_is_a_function(told: list[Step]) -> None:
 
 
 @given(stories)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_order_in_which_things_are_listed_does_not_matter(told: list[Step]) -> None:
     """Nodes and rows in the opposite order, and sources too, make the same picture."""
     one, other = Told(Site()), Told(Site())
@@ -139,7 +139,7 @@ def _gist(findings: dict[str, Finding]) -> dict[str, object]:
 
 
 @given(stories)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_the_record_is_the_picture(told: list[Step]) -> None:
     """Applying the outcomes to an empty record gives the open findings, holds, states and boots of the last picture,
     and the ledger opens and closes each finding once."""
@@ -168,7 +168,7 @@ def test_the_record_is_the_picture(told: list[Step]) -> None:
 
 
 @given(stories, st.integers(0, 6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_restart_loses_and_invents_nothing(told: list[Step], at: int) -> None:
     """After a restart and one silent turn the same findings and holds stand, since the same times and under the same
     keys, and nothing of what is known is told a second time."""
@@ -198,7 +198,7 @@ def test_a_restart_loses_and_invents_nothing(told: list[Step], at: int) -> None:
 
 
 @given(stories, st.sampled_from(["slurm", "dcgm", "kern.log"]), st.integers(1, 12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_blindness_accuses_nobody(told: list[Step], source: str, turns: int) -> None:
     """Whatever happened before, when a source falls silent no finding on a node opens and nothing new is held."""
     site = Site()
@@ -214,7 +214,7 @@ def test_blindness_accuses_nobody(told: list[Step], source: str, turns: int) -> 
 
 
 @given(stories)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_what_always_holds(told: list[Step]) -> None:
     """Each declared node has one status; a person's mark is never ours; old lines never hold; holds have evidence."""
     player = Told(Site())
