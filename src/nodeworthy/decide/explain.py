@@ -54,10 +54,11 @@ def explain(case: Case) -> Explanation:
         waiting_for=_unique([*(h.waiting_for for h in holds), *_jobs_to_end(case)]),
         clears=_unique([*_clears_mark(case), *(f.clears for f in adverse)]),
         next=_unique(
+            # new work is kept off first: a power cycle before that would end jobs that had just begun
             [
+                *(f"in observe mode nothing is done; it would be: {_meant(case, h)}" for h in holds),
                 case.status.next,
                 *(f.action for f in adverse),
-                *(f"in observe mode nothing is done; it would be: {_meant(case, h)}" for h in holds),
             ]
         ),
     )

@@ -112,7 +112,10 @@ def _no_value(inputs: list[str], table: Table, mask: Mask) -> Iterator[tuple[Unk
         if sources:
             yield UnknownReason.SENTINEL, sources[0], found
         else:
-            yield UnknownReason.NEVER_SEEN, HISTORY if name in table.features else "", found
+            if name in table.features:
+                yield UnknownReason.SHORT_HISTORY, HISTORY, found
+            else:
+                yield UnknownReason.NEVER_SEEN, "", found
         mask = mask & ~found
     if mask.any():
         yield UnknownReason.UNREADABLE, "judge", mask

@@ -25,6 +25,7 @@ class UnknownReason(StrEnum):
     UNREADABLE = "unreadable"
     CHECK_FAILED = "check failed"
     FUTURE = "timestamp in the future"
+    SHORT_HISTORY = "too little history yet"
 
 
 class Severity(StrEnum):

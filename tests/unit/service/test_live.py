@@ -201,7 +201,7 @@ def test_explain_a_fault_that_would_be_held(site: Site) -> None:
     (hold,) = said.would
     assert (hold.component, hold.verb) == ("n1/gpu1", "drain")
     assert said.evidence and hold.evidence
-    meant = said.next[-1]
+    meant = said.next[0]
     assert meant.startswith("in observe mode nothing is done; it would be: scontrol update nodename=n1 state=drain")
     assert f"nw:{hold.key}" in meant and "all of n1 leaves" in meant
     assert any("not so now: " in line for line in said.rejected)
