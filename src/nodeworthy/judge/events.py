@@ -147,13 +147,13 @@ def _component(check: Check, event: LogEvent) -> ComponentRef:
 
 
 def _add(heard: Heard | None, event: LogEvent, clear_s: float) -> Heard:
-    """With `clear_s` a quiet time longer than it begins anew, so that it does not matter when turns were made."""
+    """A line that stands for others counts for all of them. With `clear_s` a quiet time longer than it begins anew, so that it does not matter when turns were made."""
     if heard is None or (clear_s > 0 and event.at - heard.last_at > clear_s):
-        return Heard(1, event.at, (event,))
+        return Heard(1 + event.more, event.at, (event,))
     lines = (*heard.lines, event)
     if event.at < heard.last_at:  # a file that was read late
         lines = tuple(sorted(lines, key=lambda e: e.at))
-    return Heard(heard.total + 1, min(heard.first_at, event.at), lines[-LINES_KEPT:])
+    return Heard(heard.total + 1 + event.more, min(heard.first_at, event.at), lines[-LINES_KEPT:])
 
 
 def _still_valid(

@@ -201,3 +201,10 @@ def test_a_line_without_a_time_explains_and_never_holds() -> None:
     lines = (XID79, replace(XID79, at=NOW, timed=False))
     (standing,) = judged(*lines, boots={"n3": NOW - DAY}).findings
     assert [e.seen for e in standing.evidence] == [XID79.at]
+
+
+def test_a_kept_line_counts_for_those_that_were_not_kept() -> None:
+    """The record keeps some lines of a storm and counts the rest; a restart tells the same number."""
+    (finding,) = judged(xid("79", more=41)).findings
+
+    assert "42 times" in finding.summary
