@@ -20,7 +20,14 @@ MATTERS = frozenset({Severity.ERROR, Severity.FATAL, Severity.WARNING})
 def of(
     picture: Picture, sources: Sequence[SourceView], health: TurnHealth, loops: Sequence[LoopView]
 ) -> tuple[NeedView, ...]:
-    found = [*_ourselves(health, loops), *_incidents(picture), *_sources(sources), *_nodes(picture), *_marks(picture)]
+    found = [
+        *_ourselves(health, loops),
+        *_incidents(picture),
+        *_sources(sources),
+        *_partly_blind(picture, sources),
+        *_nodes(picture),
+        *_marks(picture),
+    ]
     return tuple(sorted(found, key=lambda n: (ORDER.index(n.severity), n.since if n.since is not None else 0.0)))
 
 
@@ -54,6 +61,16 @@ def _sources(sources: Iterable[SourceView]) -> Iterator[NeedView]:
             severity = Severity.ERROR if source.kind == "scheduler" else Severity.WARNING
             said = f"{source.kind} is {source.state}: {source.problem or 'no answer in time'}; what it tells is unknown"
             yield NeedView(severity, "source", source.name, said, source.last_seen, "nodeworthy doctor")
+
+
+def _partly_blind(picture: Picture, sources: Iterable[SourceView]) -> Iterator[NeedView]:
+    """Sources that answer and yet do not see all that they should: four of sixteen exporters are down."""
+    answering = {f"source:{s.name}" for s in sources if s.state is SourceState.OK}
+    for incident in picture.incidents:
+        if incident.origin in answering:
+            said = incident.title.removeprefix(f"{incident.origin}: ")
+            name = incident.origin.removeprefix("source:")
+            yield NeedView(Severity.WARNING, "source", name, said, incident.since, "nodeworthy doctor")
 
 
 def _nodes(picture: Picture) -> Iterator[NeedView]:
