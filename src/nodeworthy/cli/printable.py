@@ -17,6 +17,9 @@ from typing import Any
 import click
 
 # colours and weights as `click.style` and Rich write them (ECMA-48, "select graphic rendition"): they move nothing
+# longer than any kernel line or reason that a person reads to its end
+LONGEST = 600
+
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
@@ -37,12 +40,17 @@ def printable(text: str) -> str:
 def cleaned(value: Any) -> Any:
     """An answer with each text in it printable, keys too; for what is shown to people."""
     if isinstance(value, str):
-        return printable(value)
+        return printable(_cut(value))
     if isinstance(value, Mapping):
         return {cleaned(key): cleaned(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [cleaned(item) for item in value]
     return value
+
+
+def _cut(text: str) -> str:
+    """A reason of 20,000 characters fills screens and tells no more; `-o json` has all of it."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:

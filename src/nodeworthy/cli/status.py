@@ -41,7 +41,7 @@ def render(answer: Mapping[str, Any]) -> str:
         if len(needs) > _SHOWN:
             lines.append(f"  … and {len(needs) - _SHOWN} more: nodeworthy finding list")
     else:
-        lines.append("Nothing needs you.")
+        lines.append("Nothing needs you." if answer["as_of"] is not None else "Nothing is known yet.")
     lines.append(words.bold("NODES"))
     lines.append(
         "  "

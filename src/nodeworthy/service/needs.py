@@ -28,7 +28,14 @@ def of(
         *_nodes(picture),
         *_marks(picture),
     ]
-    return tuple(sorted(found, key=lambda n: (ORDER.index(n.severity), n.since if n.since is not None else 0.0)))
+    # ourselves and the scheduler come before all: what else is said rests on them
+    first = {"nodeworthy", *(s.name for s in sources if s.kind == "scheduler")}
+
+    def weight(need: NeedView) -> tuple[bool, int, float]:
+        of_ours = need.what == "nodeworthy" or (need.what == "source" and need.subject in first)
+        return not of_ours, ORDER.index(need.severity), need.since if need.since is not None else 0.0
+
+    return tuple(sorted(found, key=weight))
 
 
 def _ourselves(health: TurnHealth, loops: Sequence[LoopView]) -> Iterator[NeedView]:

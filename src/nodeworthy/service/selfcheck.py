@@ -66,7 +66,12 @@ def _sources(sources: Sequence[SourceView], picture: Picture) -> Iterator[CheckV
         strangers = reading.unknown_names if reading else ()
         match source.state:
             case SourceState.OK if source.problem:
-                yield CheckView(name, CheckState.WARN, f"answers, but: {source.problem}", _remedy(source.kind))
+                yield CheckView(
+                    name,
+                    CheckState.WARN,
+                    f"answers, but: {source.problem}",
+                    "see what it says; what it cannot tell is unknown",
+                )
             case SourceState.OK if strangers:
                 shown = ", ".join(strangers[:5]) + (" …" if len(strangers) > 5 else "")
                 yield CheckView(name, CheckState.WARN, f"names {len(strangers)} hosts that the fleet does not: {shown}",

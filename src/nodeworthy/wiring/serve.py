@@ -19,7 +19,7 @@ from nodeworthy.adapters.clock import SystemClock
 from nodeworthy.api.app import create_app, create_metrics_app
 from nodeworthy.api.server import listening, serve, tcp_listener
 from nodeworthy.cli.printable import printable, say
-from nodeworthy.errors import NodeworthyError
+from nodeworthy.errors import BadRequest, NodeworthyError
 from nodeworthy.judge.features import Windows
 from nodeworthy.model.duration import format_time
 from nodeworthy.model.identity import NameKind
@@ -57,7 +57,13 @@ def run(settings: Settings, *, once: bool = False) -> bool:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for chatty in ("httpx", "alembic", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+    try:
+        settings.state_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadRequest(
+            f"cannot make the state directory {settings.state_dir}: {error.strerror}",
+            hint="choose another `state_dir` in the configuration",
+        ) from error
     with sole(settings.store_url):
         return _run(settings, once)
 

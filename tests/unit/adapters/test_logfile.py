@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_opened_at_first(path: Path, clock: HandClock) -> 
     """What was already there when a file could not yet be opened is old, and is not replayed later."""
     path.mkdir()
     log = follow(path, clock)
-    with pytest.raises(Unreachable, match="cannot be opened"):
+    with pytest.raises(Unreachable, match="is not a regular file"):
         asyncio.run(log.read())
     path.rmdir()
     append(path, line(1))
@@ -568,3 +568,33 @@ def test_a_line_from_the_future_is_taken_at_its_reading_and_said(path: Path, clo
     append(path, line(3).replace("17:40:00", "21:40:00"))
     asyncio.run(log.read())
     assert len(log.problems) == 1
+
+
+def test_a_deleted_log_is_not_fine_for_ever(path: Path, clock: HandClock) -> None:
+    """Between a rename and the new file nothing is wrong; a minute later there is no log."""
+    append(path, line(1))
+    log = follow(path, clock, from_start=True)
+    assert numbers(log) == [1]
+    path.unlink()
+    assert numbers(log) == []
+
+    clock.at += 61.0
+    with pytest.raises(Unreachable, match="No such file"):
+        numbers(log)
+
+    append(path, line(2))
+    assert numbers(log) == [2]
+
+
+def test_a_fifo_is_refused_and_does_not_hang(path: Path, clock: HandClock) -> None:
+    """Opening a FIFO without a writer would wait for ever; it is said, and a file in its place is read."""
+    os.mkfifo(path)
+    log = follow(path, clock)
+    with pytest.raises(Unreachable, match="not a regular file"):
+        numbers(log)
+
+    path.unlink()
+    append(path, line(1))
+    assert numbers(log) == [], "what is there by the time it can be opened is old"
+    append(path, line(2))
+    assert numbers(log) == [2]

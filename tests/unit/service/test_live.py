@@ -273,7 +273,9 @@ def test_a_node_that_telemetry_loses(site: Site) -> None:
     assert {n.name: n.gpus_seen for n in views(site).nodes(None, {}, frozenset()).items}["n2"] == 2
     assert said.node.unknown > 0
     (need,) = [n for n in views(site).status().needs if n.what == "source"]
-    assert (need.subject, need.command) == ("dcgm", "nodeworthy doctor"), "a source that answers and sees half is told of"
+    assert (need.subject, need.command) == ("dcgm", "nodeworthy doctor"), (
+        "a source that answers and sees half is told of"
+    )
 
 
 def test_before_the_first_turn_nothing_is_claimed(site: Site) -> None:

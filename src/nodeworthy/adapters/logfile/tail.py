@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import stat
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -122,6 +123,7 @@ class LogFile:
         self._grammar, self._find, self._clock, self._resolve = grammar, find, clock, resolve
         self._zone, self._boot, self._host = zone, boot, host
         self._trusted, self._from_start = trusted, from_start
+        self._gone_at: float | None = None  # since when there is nothing under the name
         self._open: list[Open] = []  # oldest first; the last one has the name
         self._restore = _places(cursor)
         self._places: list[Place] = list(self._restore)  # behind what was handed over
@@ -209,9 +211,12 @@ class LogFile:
             self._not_yet = not self._restore and self.path.exists()
             self._looked = True
         try:
-            stat = self.path.stat()
+            found = self.path.stat()
+            self._gone_at = None
         except OSError as error:
-            if self._open:
+            now = self._clock.monotonic()
+            self._gone_at = now if self._gone_at is None else self._gone_at
+            if self._open and now - self._gone_at < LINGER_S:
                 return  # between a rename and the new file: the old one is still open
             raise Unreachable(
                 f"the log {self.path} cannot be read: {error.strerror}", hint="check the path and the right to read it"
@@ -220,7 +225,7 @@ class LogFile:
         if current is None:
             self._begin()
             return
-        if (stat.st_dev, stat.st_ino) != current.identity:
+        if (found.st_dev, found.st_ino) != current.identity:
             self._renamed(current)
         elif not current.place.is_in(current.file):
             self._truncated(current)
@@ -275,9 +280,14 @@ class LogFile:
 
     def _opened(self) -> BinaryIO:
         try:
-            return self.path.open("rb")
+            # O_NONBLOCK: a FIFO without a writer must not hang us; it is refused below like all that is no file
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise Unreachable(f"the log {self.path} cannot be opened: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise Unreachable(f"the log {self.path} is not a regular file")
+        return open(descriptor, "rb")  # noqa: PTH123  (the descriptor is what was looked at)
 
     def _soon(self) -> float:
         return self._clock.monotonic() + LINGER_S
@@ -385,6 +395,8 @@ def _in_a_thread(work: Callable[[], Heard]) -> Future[Heard]:
 def _first_place(path: Path, from_start: bool) -> list[Place]:
     """The start of a file, or its end (where its last line begins, if that has no end yet); none where there is no file."""
     try:
+        if not path.is_file():  # a FIFO would wait for its writer
+            return []
         file = path.open("rb")
     except OSError:
         return []
