@@ -33,7 +33,7 @@ class ConditionError(ValueError):
 
 @dataclass(frozen=True)
 class Literal:
-    value: float | str | bool
+    value: Union[float, str, bool]
     column: int
 
 
@@ -141,7 +141,7 @@ def infer(node: Expression, types: Mapping[str, str], errors: list[ConditionErro
     return BOOLEAN if isinstance(node, Call) and node.function == "any_bits" else NUMBER
 
 
-def operands(node: Arithmetic | Negative | Call) -> tuple[Expression, ...]:
+def operands(node: Union[Arithmetic, Negative, Call]) -> tuple[Expression, ...]:
     if isinstance(node, Arithmetic):
         return (node.left, node.right)
     return node.arguments if isinstance(node, Call) else (node.operand,)

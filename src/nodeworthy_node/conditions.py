@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional, Union
 
 from nodeworthy_node.condition_syntax import build, syntax
 from nodeworthy_node.condition_tree import (
@@ -88,7 +88,7 @@ class Condition:
     root: Expression
     names: tuple[str, ...]
 
-    def evaluate(self, values: Mapping[str, Any]) -> bool | None:
+    def evaluate(self, values: Mapping[str, Any]) -> Optional[bool]:
         """True, false, or None for unknown. Never raises on odd values: what cannot be used is unknown."""
         answer = _evaluate(self.root, values)
         return answer if isinstance(answer, bool) else None
@@ -123,7 +123,7 @@ def parse(text: str) -> Condition:
     return condition
 
 
-def _number(value: Value) -> float | None:
+def _number(value: Value) -> Optional[float]:
     """The value as a finite float64, or None when it is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -161,7 +161,7 @@ def _evaluate(node: Expression, values: Mapping[str, Any]) -> Value:
     return _calculate(node, known) if len(known) == len(numbers) else None
 
 
-def _join(node: Junction, values: Mapping[str, Any]) -> bool | None:
+def _join(node: Junction, values: Mapping[str, Any]) -> Optional[bool]:
     decisive = node.operator == "or"
     unknown = False
     for operand in node.operands:
@@ -172,7 +172,7 @@ def _join(node: Junction, values: Mapping[str, Any]) -> bool | None:
     return None if unknown else not decisive
 
 
-def _compare(operator: str, left: Value, right: Value) -> bool | None:
+def _compare(operator: str, left: Value, right: Value) -> Optional[bool]:
     if left is None or right is None or type_of(left) != type_of(right):
         return None
     if operator == "==":
@@ -186,7 +186,7 @@ def _compare(operator: str, left: Value, right: Value) -> bool | None:
     return orders[operator]
 
 
-def _calculate(node: Arithmetic | Negative | Call, numbers: list[float]) -> Value:
+def _calculate(node: Union[Arithmetic, Negative, Call], numbers: list[float]) -> Value:
     if isinstance(node, Negative):
         return -numbers[0]
     if isinstance(node, Call):
@@ -201,7 +201,7 @@ def _calculate(node: Arithmetic | Negative | Call, numbers: list[float]) -> Valu
     return _number(a + b if node.operator == "+" else a - b if node.operator == "-" else a * b)
 
 
-def _any_bits(number: float, mask: float) -> bool | None:
+def _any_bits(number: float, mask: float) -> Optional[bool]:
     """Bits of whole numbers from 0 to 2**53; anything else has no bits and is unknown."""
     if not all(0 <= n <= EXACT and n == math.floor(n) for n in (number, mask)):
         return None
