@@ -50,7 +50,7 @@ def explain(answer: Answer) -> str:
         [
             *_head(answer),
             *block("scheduler", _scheduler(answer)),
-            *block("owner", [_mark(m) for m in answer["marks"] if not _is_ours(m)] or [_nobody(answer)]),
+            *block("owner", [_mark(m) for m in answer["marks"]] or [_nobody(answer)]),
             *block("because", answer["because"] or [_no_reason(answer)]),
             *block("evidence", _evidence(answer["evidence"])),
             *block("not", answer["rejected"]),
@@ -110,11 +110,6 @@ def _scheduler(answer: Answer) -> list[str]:
         at = "" if seen["reason_at"] is None else f", {words.ago(seen['reason_at'])}"
         lines.append(f'reason "{seen["reason"]}"{who}{at}')
     return lines
-
-
-def _is_ours(mark: Mapping[str, Any]) -> bool:
-    """Whether it is only what we would do: that keeps nothing off the node, and has a place of its own."""
-    return str(mark["what"]).startswith("would ")
 
 
 def _mark(mark: Answer) -> str:
