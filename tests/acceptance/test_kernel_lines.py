@@ -132,7 +132,7 @@ def test_people_before_and_after_us(site: Site, ground: Ground) -> None:
     """n2 was drained by a person before the line, n6 after it and then put back: `would` compares with each."""
     watched = ground.watched
     watched.update("n2", "drain", "looks odd", PERSON)
-    await_true("the drain of n2 is seen", lambda: site.get("/v1/nodes/n2")["node"]["state"] == "out", 20)
+    await_true("the drain of n2 is seen", lambda: site.get("/v1/nodes/n2")["node"]["state"] == "out", 60)
     fall(site, "n2")
     fall(site, "n6")
     before, after = await_hold(site, "n2"), await_hold(site, "n6")
@@ -145,7 +145,7 @@ def test_people_before_and_after_us(site: Site, ground: Ground) -> None:
     time.sleep(1.5)  # Slurm's times are whole seconds
     watched.update("n6", "drain", "Xid 79 in the log", PERSON)
     drained = time.time()
-    await_true("the drain of n6 is seen", lambda: holds_now(site)["n6"]["people"], 20)
+    await_true("the drain of n6 is seen", lambda: holds_now(site)["n6"]["people"], 60)
     hold = site.holds()["n6"]
     assert hold["agreement"] == "people did too, after us"
     assert hold["lead_s"] == pytest.approx(drained - hold["since"], abs=1.5), "the mark's own time counts"
@@ -157,7 +157,7 @@ def test_people_before_and_after_us(site: Site, ground: Ground) -> None:
     assert {n: nodes[n]["owner"]["name"] for n in ("n2", "n6")} == {"n2": PERSON, "n6": PERSON}
 
     watched.update("n6", "resume", user=PERSON)
-    await_true("the return of n6 is seen", lambda: holds_now(site)["n6"]["agreement"] == "people put it back", 20)
+    await_true("the return of n6 is seen", lambda: holds_now(site)["n6"]["agreement"] == "people put it back", 60)
     assert site.nodes()["n6"]["state"] == "suspect", "nobody has disproved the fault"
     assert site.nodes()["n6"]["owner"] is None
 
